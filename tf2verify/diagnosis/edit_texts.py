@@ -297,6 +297,8 @@ def _difference_text(known: GraphDifference) -> str:
     if known.aspect is GraphAspect.EXTRA:
       return f'the port has {moved} at another place than tf1, which has it at {known.elsewhere}'
     return f'tf1 has {moved} at another place than the port, which has it at {known.elsewhere}'
+  if known.aspect is GraphAspect.MISSING and known.alike:
+    return f'tf1 has {known.tf1} here; the port has {known.alike} without a counterpart'
   if known.aspect is GraphAspect.MISSING:
     brings = f', by which tf1 {known.what}' if known.what else ''
     return f'the port lacks {_DILATION.sub(_named, _without_new_axes(known.tf1))}{brings}'

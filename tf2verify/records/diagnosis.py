@@ -43,6 +43,8 @@ class GraphDifference:
     tf2_value: the same of the tf2 side.
     elsewhere: of operations that one side has here, and the other one at another place: which; ''
       where it has them nowhere.
+    alike: of operations that one side seems to lack: an operation of their type that it has behind
+      this place, without a counterpart; '' where it has none.
   """
 
   aspect: GraphAspect
@@ -54,6 +56,7 @@ class GraphDifference:
   tf1_value: Any = None
   tf2_value: Any = None
   elsewhere: str = ''
+  alike: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

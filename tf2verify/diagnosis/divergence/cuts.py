@@ -14,18 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.marked_arrays import Marked, Quantities
 from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.divergence.value_pairs import may_be_alike, pair_alike, signature
+from tf2verify.diagnosis.divergence.value_pairs import pair_alike
 from tf2verify.numerics.relayout import (
   Relayout,
   alike_as_held,
-  are_reordered,
   is_constant,
   relayout,
 )
 from tf2verify.records.op_graph import VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.relation.op_pairs import family
 
 # Regions with fewer unpaired operations on one side are short enough to read.
 _LONG = 4
@@ -126,7 +127,7 @@ class CutSearch:
     self._source = source
     self._given = given
     self._runs_left = _MOST_RUNS
-    self._marks: dict[int, _Marked] = {}
+    self._marks: dict[int, Marked] = {}
     # By the position of an operation in the regions: of which tensors that enter it is computed.
     both = [(one, two) for one, two in self._pair.entering if one is not None and two is not None]
     self._entering = (
@@ -153,12 +154,40 @@ class CutSearch:
         self._runs_left -= 1
         found = self._from(one, place, values, before)
         if found is not None and self._goes_together(one, place, found, values, before):
+          place, found = self._of_its_type(one, place, found, values, before)
           after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
           known = {n: values[n] for n in sorted(after) if n in values}
           theirs = {n: a for n, a in found.items() if n in before}
           earlier = self._tf1.op_graph.ancestors([one]) - {one}
           return Cut(one, place, frozenset(earlier & set(self._pair.tf1.inner)), known, theirs)
     return None
+
+  def _of_its_type(
+    self,
+    one: int,
+    place: int,
+    found: dict[int, np.ndarray],
+    values: Mapping[int, np.ndarray],
+    before: Mapping[int, np.ndarray],
+  ) -> tuple[int, dict[int, np.ndarray]]:
+    """Returns a later place of the type of tf1's operation, if the sides go together there, too.
+
+    What is masked once is masked again without an effect: where tf1's masked values mend the port
+    before its own mask, they do so in place of what that yields.
+    """
+    ones, others = self._tf1.op_graph.ops, self._tf2.op_graph.ops
+    kind = family(ones[one].op_type)
+    if family(others[place].op_type) == kind:
+      return place, found
+    readers = {n for n, op in enumerate(others) if any(key[0] == place for key in op.inputs)}
+    for later in sorted(readers & before.keys()):
+      if family(others[later].op_type) != kind or not _fits(values[one], before[later]):
+        continue
+      self._runs_left -= 1
+      again = self._from(one, later, values, before)
+      if again is not None and self._goes_together(one, later, again, values, before):
+        return later, again
+    return place, found
 
   def _port(
     self, wanted: Sequence[int], given: Mapping[str, np.ndarray]
@@ -224,7 +253,7 @@ class CutSearch:
     ours = _with_variables(self._tf1.op_graph, one, self._pair.tf1.inner)
     telling = [n for n in ours if n in values and not is_constant(values[n])]
     changed = (array for n, array in found.items() if not _same(before[n], array))
-    theirs = _Quantities([_Marked.of(array) for array in changed])
+    theirs = Quantities([Marked.of(array) for array in changed])
     alike = [n for n in telling if theirs.have(self._marked(n, values[n]))]
     if len(alike) >= min(_MOST_ALIKE * len(telling), _MANY):
       return bool(alike)
@@ -234,51 +263,13 @@ class CutSearch:
     if not alike or not readers:
       return False
     after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
-    known = _Quantities([self._marked(n, values[n]) for n in after if n in values])
-    return all(known.have(_Marked.of(found[n])) for n in readers)
+    known = Quantities([self._marked(n, values[n]) for n in after if n in values])
+    return all(known.have(Marked.of(found[n])) for n in readers)
 
-  def _marked(self, tf1: int, value: np.ndarray) -> '_Marked':
+  def _marked(self, tf1: int, value: np.ndarray) -> Marked:
     if tf1 not in self._marks:
-      self._marks[tf1] = _Marked.of(value)
+      self._marks[tf1] = Marked.of(value)
     return self._marks[tf1]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Marked:
-  """An array with what tells it from most others at once."""
-
-  array: np.ndarray
-  kind: tuple[int, str]
-  signature: np.ndarray
-
-  @classmethod
-  def of(cls, array: np.ndarray) -> '_Marked':
-    return cls(array, (array.size, array.dtype.name), signature(array))
-
-  def is_same(self, other: '_Marked') -> bool:
-    """Returns whether another one has the same elements, in whatever shape or order."""
-    return alike_as_held(self.array, other.array) or are_reordered(
-      self.array.ravel(), other.array.ravel()
-    )
-
-
-class _Quantities:
-  """Arrays among which others are looked for; all signatures of a size are compared at once."""
-
-  def __init__(self, known: Sequence[_Marked]) -> None:
-    self._known: dict[tuple[int, str], list[_Marked]] = {}
-    for one in known:
-      self._known.setdefault(one.kind, []).append(one)
-    self._signatures = {
-      kind: np.stack([one.signature for one in alike]) for kind, alike in self._known.items()
-    }
-
-  def have(self, one: _Marked) -> bool:
-    """Returns whether one of them has the same elements, in whatever shape or order."""
-    if one.kind not in self._known:
-      return False
-    near = may_be_alike(one.signature, self._signatures[one.kind])
-    return any(one.is_same(self._known[one.kind][n]) for n in np.flatnonzero(near))
 
 
 def _made_of(

@@ -10,11 +10,13 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.patterns.axes import are_same_axes, only_transposes, other_axis
 from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
+from tf2verify.diagnosis.patterns.constant_factors import other_constant
 from tf2verify.diagnosis.patterns.function_labels import relabelled
 from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
 from tf2verify.diagnosis.patterns.known_values import (
   constant_or_number,
   is_number,
+  is_of_constants,
   without_numbers,
 )
 from tf2verify.diagnosis.patterns.matching import (
@@ -274,6 +276,9 @@ class GraphComparison:
       ones, others = without
     if not ones and not others:
       return []
+    if self._makes_constants(ones, others):
+      chains = self._chain(self._tf1, ones), self._chain(self._tf2, others)
+      return [other_constant(self._tf1.ops[pair.tf1.end], *chains)]
     same = self._chain(self._tf1, ones) == self._chain(self._tf2, others)
     if same or (ones and others and starts_elsewhere(self._tf1, self._tf2, pair, matched)):
       # The same operations at another place among the others: all of them tell the order.
@@ -299,8 +304,14 @@ class GraphComparison:
         tuple(self._tf1.ops[n].op_type for n in ones),
         tuple(self._tf2.ops[n].op_type for n in others),
         '' if ones and others else self._elsewhere.of(bool(others), ones or others),
+        '' if others else self._elsewhere.alike(False, ones, pair.tf2.end),
       )
     ]
+
+  def _makes_constants(self, ones: Sequence[int], others: Sequence[int]) -> bool:
+    """Returns whether all that is not paired here is computed from constants."""
+    made = [is_of_constants(self._tf1, n) for n in ones]
+    return all(made) and all(is_of_constants(self._tf2, n) for n in others)
 
   def _chain(self, graph: OpGraph, positions: Sequence[int]) -> str:
     shown = [op_text(graph, n) for n in positions[:8]]

@@ -71,6 +71,22 @@ def without_numbers(graph: OpGraph, positions: Sequence[int]) -> list[int]:
   return [n for n in positions if known_value(graph, n) is None]
 
 
+def is_of_constants(graph: OpGraph, position: int) -> bool:
+  """Returns whether an operation reads nothing but constants, however large, on any way."""
+  pending, seen = [position], {position}
+  while pending:
+    op = graph.ops[pending.pop()]
+    if op.op_type == CONSTANT:
+      continue
+    if op.is_leaf or not op.pure or not op.inputs:
+      return False
+    for producer, _ in op.inputs:
+      if producer not in seen:
+        seen.add(producer)
+        pending.append(producer)
+  return True
+
+
 def same_everywhere(graph: OpGraph, position: int) -> float | None:
   """Returns the number that all elements of an operation's output are, whatever its shape.
 

@@ -3,8 +3,9 @@
 import functools
 from collections.abc import Sequence
 
-from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.diagnosis.patterns.op_text import SHAPING
+from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
+from tf2verify.relation.op_pairs import Pairing, family
 
 # The variables that something is computed from, by their places in tf1; None with an input.
 _Made = frozenset[int] | None
@@ -41,6 +42,34 @@ class PlacesElsewhere:
       return ''
     op = other.ops[places[0] or 0]
     return op.name if op.source is None else f'{op.name} ({op.source.short})'
+
+  def alike(self, of_port: bool, positions: Sequence[int], end: int) -> str:
+    """Returns an operation of one of their types that the other side has behind a place.
+
+    It has no counterpart, and nor has what lies between: it may be one of them in another form.
+
+    Args:
+      of_port: whether the port has the operations; else TF1.
+      positions: of the operations.
+      end: where the other side's place ends.
+    """
+    graph, other = self._pairing.tf1, self._pairing.tf2
+    partner_of = self._pairing.tf1_of
+    if of_port:
+      graph, other, partner_of = other, graph, self._pairing.tf2_of
+    wanted = {family(graph.ops[n].op_type) for n in positions} - SHAPING
+    readers = other.consumers()
+    pending, seen = [end], {end}
+    while pending:
+      for reader, _ in readers[pending.pop(0)]:
+        op = other.ops[reader]
+        if reader in seen or partner_of[reader] is not None or op.op_type == TARGET:
+          continue
+        if family(op.op_type) in wanted:
+          return f'{op.op_type} at {op.source.short}' if op.source is not None else op.shown_name
+        seen.add(reader)
+        pending.append(reader)
+    return ''
 
   def _place(self, of_port: bool, position: int) -> int | None:
     tf1, tf2 = self._pairing.tf1, self._pairing.tf2
