@@ -18,6 +18,11 @@ ROW = (6,)
 IMAGE = (2, 5, 5, 3)
 
 
+def _long_sum(x):
+  """Has too many terms for its square to be multiplied out."""
+  return x + 3.0 * tf.tanh(x) + x * tf.tanh(x) + x**3 + tf.sin(x)
+
+
 def _conv(padding, strides=1, dilations=1):
   return lambda x, k: tf.nn.conv2d(x, k, strides, padding, dilations=dilations)
 
@@ -162,6 +167,12 @@ SAME = (
   ('difference_as_sum', lambda x, y: x - y, lambda x, y: -y + x, [X, Y]),
   ('quotient', lambda x: x / 4.0, lambda x: 0.25 * x, [X]),
   ('square', lambda x: tf.square(x), lambda x: x * x, [X]),
+  (
+    'square of a long difference',
+    lambda x: tf.square(_long_sum(x) - 1.0),
+    lambda x: tf.math.squared_difference(1.0, _long_sum(x)),
+    [X],
+  ),
   ('variance', lambda x: tf.exp(x), lambda x: tf.square(tf.exp(0.5 * x)), [X]),
   ('deviation', lambda x, y: y * tf.exp(x / 2.0), lambda x, y: tf.sqrt(tf.exp(x)) * y, [X, Y]),
   ('precision', lambda x: 1.0 / tf.sqrt(tf.exp(x)), lambda x: tf.exp(-0.5 * x), [X]),

@@ -141,10 +141,14 @@ def _with_one_exponential(terms: Terms, monomial: Monomial, dtype: str) -> Monom
 
 
 def _whole(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> Polynomial:
-  """Returns a polynomial of more than one monomial as a variable of its own."""
+  """Returns a polynomial of more than one monomial as a multiple of a variable of its own.
+
+  The variable is the same for all multiples: the square of a difference is that of its negative.
+  """
   if len(found) <= 1:
     return found
-  return {(reshape(terms, _term(terms, found, dtype, shape), without_leading_ones(shape)),): 1}
+  factor, own = split_common_factor(terms, _term(terms, found, dtype, shape))
+  return {(reshape(terms, own, without_leading_ones(shape)),): factor}
 
 
 def split_factor(terms: Terms, number: int) -> tuple[Number, int]:
