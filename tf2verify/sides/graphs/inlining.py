@@ -110,6 +110,16 @@ def control_inputs(node: Any) -> list[str]:
   return [name for name in node.input if name.startswith('^')]
 
 
+def pass_on(node: Any, outputs: Sequence[str], dtypes: Sequence[tf.DType]) -> None:
+  """Makes a call an operation that yields some tensors, to be asked for by its name."""
+  controls = control_inputs(node)
+  node.op = 'IdentityN'
+  node.attr.clear()
+  node.attr['T'].list.type.extend(dtype.as_datatype_enum for dtype in dtypes)
+  del node.input[:]
+  node.input.extend([*outputs, *controls])
+
+
 def redirect(graph_def: Any, outputs: Mapping[str, Sequence[str]]) -> None:
   """Lets what reads some operations read other tensors.
 

@@ -12,22 +12,25 @@ import numpy as np
 from tf2verify.sides.graphs import inlining
 from tf2verify.tensorflow_internals import graphs
 
-_CONDITIONS = ('If', 'StatelessIf')
+CONDITIONS = ('If', 'StatelessIf')
 # Conditions within branches are conditions once those are taken; more than that is a loop of ours.
 _MOST_ROUNDS = 20
 
 
 def with_taken_branches(
-  graph_def: Any, evaluate: Callable[[Sequence[str]], Sequence[np.ndarray]]
+  graph_def: Any,
+  evaluate: Callable[[Sequence[str]], Sequence[np.ndarray]],
+  passes_on: bool = False,
 ) -> None:
   """Replaces each condition of a graph by the branch that is taken.
 
   Args:
     graph_def: the graph, which is changed.
     evaluate: returns the values of some of its tensors, by name.
+    passes_on: whether what a condition yields can still be asked for by its name.
   """
   for _ in range(_MOST_ROUNDS):
-    conditions = [node for node in graph_def.node if node.op in _CONDITIONS]
+    conditions = [node for node in graph_def.node if node.op in CONDITIONS]
     if not conditions:
       break
     values = evaluate([inlining.with_output(node.input[0]) for node in conditions])
@@ -42,7 +45,10 @@ def with_taken_branches(
       arguments = inlining.data_inputs(node)[1:]
       added, outputs[node.name] = inlining.inlined(node.name, arguments, waits, body, prefix)
       graph_def.node.extend(added)
-      _empty(node, [one.name for one in added])
+      if passes_on and body.outputs:
+        inlining.pass_on(node, outputs[node.name], [tensor.dtype for tensor in body.outputs])
+      else:
+        _empty(node, [one.name for one in added])
     inlining.redirect(graph_def, outputs)
 
 

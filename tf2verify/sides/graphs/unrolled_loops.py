@@ -15,6 +15,7 @@ from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs import inlining
 from tf2verify.sides.graphs.purity import calls_pure_functions
 from tf2verify.sides.graphs.run import imported
+from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
 from tf2verify.tensorflow_internals import graphs
 
 v1 = tf.compat.v1
@@ -24,6 +25,28 @@ _DEEPEST = 4
 # More operations than these take longer to look into than anybody waits for.
 _MOST_OPERATIONS = 6000
 _ADDITIONS = ('Add', 'AddV2')
+
+
+def is_apart(graph: tf.Graph) -> bool:
+  """Returns whether a graph has neither loops nor conditions."""
+  return not any(op.type in (*LOOPS, *CONDITIONS) for op in graph.get_operations())
+
+
+def take_apart(
+  graph_def: Any, evaluate: Callable[[Sequence[str]], Sequence[np.ndarray]], in_parts: bool
+) -> None:
+  """Replaces loops by the rounds, and conditions by the branches, that a run goes through.
+
+  Args:
+    graph_def: the graph, which is changed.
+    evaluate: returns the values of some of its tensors, by name.
+    in_parts: whether outputs of a `Split` in a round get operations of their own.
+  """
+  with_taken_branches(graph_def, evaluate, passes_on=True)
+  with_unrolled_loops(graph_def, evaluate)
+  with_taken_branches(graph_def, evaluate, passes_on=True)
+  if in_parts:
+    split_apart(graph_def)
 
 
 def with_unrolled_loops(
@@ -52,7 +75,7 @@ def with_unrolled_loops(
         break
       added, outputs[node.name] = _unrolled(node, body, int(count))
       graph_def.node.extend(added)
-      _pass_on(node, outputs[node.name], [tensor.dtype for tensor in body.outputs])
+      inlining.pass_on(node, outputs[node.name], [tensor.dtype for tensor in body.outputs])
     inlining.redirect(graph_def, outputs)
     if len(outputs) < len(loops):
       break
@@ -150,13 +173,3 @@ def _unrolled(node: Any, body: Any, count: int) -> tuple[list[Any], list[str]]:
     one, state = inlining.inlined(node.name, state, waits, body, prefix)
     added += one
   return added, state
-
-
-def _pass_on(node: Any, outputs: Sequence[str], dtypes: Sequence[tf.DType]) -> None:
-  """Makes a loop an operation that yields some tensors, to be asked for by its name."""
-  controls = inlining.control_inputs(node)
-  node.op = 'IdentityN'
-  node.attr.clear()
-  node.attr['T'].list.type.extend(dtype.as_datatype_enum for dtype in dtypes)
-  del node.input[:]
-  node.input.extend([*outputs, *controls])

@@ -13,7 +13,7 @@ from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import side
 from tf2verify.sides.graphs.reading import GraphReader, Target, target_name
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
-from tf2verify.sides.graphs.unrolled_loops import LOOPS, split_apart, with_unrolled_loops
+from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 
@@ -97,7 +97,7 @@ def _unrolled(
   in_parts: bool,
 ) -> BuiltGraph:
   """Returns a graph with the rounds of its loops; itself without loops."""
-  if not any(op.type in LOOPS for op in built.graph.get_operations()):
+  if is_apart(built.graph):
     return built
   graph_def = built.graph.as_graph_def()
 
@@ -106,9 +106,7 @@ def _unrolled(
       prepare(session)
       return session.run(list(tensors), feeds)  # type: ignore[no-any-return]
 
-  with_unrolled_loops(graph_def, evaluate)
-  if in_parts:
-    split_apart(graph_def)
+  take_apart(graph_def, evaluate, in_parts)
   return dataclasses.replace(built, graph=imported(graph_def))
 
 

@@ -198,7 +198,7 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.RunSpec) -> tr
 
   handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
   by_name = {name: variable for name, (variable, _) in variables.items()}
-  prefix = f'{port.layer.name}/'
+  prefix = f'{getattr(port.layer, "name", "port")}/'
   joins = port.layouts.has_groups
   return tracing.TracedPort(traced, handles, value, by_name, prefix, again, joins)
 

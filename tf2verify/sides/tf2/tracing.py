@@ -17,7 +17,7 @@ from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
-from tf2verify.sides.graphs.unrolled_loops import LOOPS, split_apart, with_unrolled_loops
+from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
@@ -199,7 +199,7 @@ class TracedPort:
     Raises:
       NotTraceable: it uses a resource that is not a variable of the port.
     """
-    if not any(op.type in LOOPS for op in self.traced.graph.get_operations()):
+    if is_apart(self.traced.graph):
       return self
     handles, constants = _captured(self.traced, self.names)
     graph_def = self._with_handles(handles)
@@ -212,9 +212,7 @@ class TracedPort:
         prepare(session)
         return session.run(list(tensors), self.feeds(constants))  # type: ignore[no-any-return]
 
-    with_unrolled_loops(graph_def, evaluate)
-    if in_parts:
-      split_apart(graph_def)
+    take_apart(graph_def, evaluate, in_parts)
     return dataclasses.replace(self, of_rounds=graph_def)
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
