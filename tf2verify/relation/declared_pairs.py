@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Mapping
 
-from tf2verify.relation.map_derivation import Choice, Derivation
+from tf2verify.relation.derivation import Choice, Derivation
 from tf2verify.relation.map_entry import MapEntry
 
 _CONTRADICTED = "what the graphs pair it with is another variable's partner by variable_names"

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation import cell_layouts
+from tf2verify.relation.derivation import Choice, Derivation, Place
 from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import contradicted, crossed
 from tf2verify.relation.paired_differences import paired_differences
-from tf2verify.relation.roles import owner
+from tf2verify.relation.roles import may_be_one, owner
 from tf2verify.relation.roles import role as role_of
 from tf2verify.relation.shared_variables import shared_by
 from tf2verify.relation.sibling_units import Siblings, siblings
@@ -20,54 +21,10 @@ from tf2verify.relation.unit_pairs import UnitPairs
 from tf2verify.relation.variable_uses import LOOP, VariableUses
 
 _Shapes = Mapping[str, tuple[int, ...]]
+_Kind = tuple[str, bool]  # dtype, and whether it is trained
 # So many ways to put units together are tried.
 _MOST_DIVISIONS = 6
 _CELL = 'the cells of both sides, in order, have these shapes'
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice:
-  """Entries for some variables, of which one alternative holds; the likely one is the first.
-
-  Attributes:
-    alternatives: the entries of each.
-    is_split: whether they differ in the order of the parts of one variable.
-  """
-
-  alternatives: tuple[tuple[MapEntry, ...], ...]
-  is_split: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Place:
-  """A unit of both sides, as the positions of its last operation in the graphs."""
-
-  tf1: int
-  tf2: int
-  variables: tuple[str, ...]  # tf1 names
-
-
-@dataclasses.dataclass(frozen=True)
-class Derivation:
-  """What the graphs tell.
-
-  Attributes:
-    choices: in the order of the reference; most have one alternative.
-    places: the units that are pairs, in the order of the reference.
-    tf1_left: variables of tf1 without a partner, and why.
-    tf2_left: likewise, of the port.
-    crossed: pairs by names that have a clear partner each, which the graphs pair differently.
-    exchangeable: tf1 names of variables that are paired by order alone.
-    written: where the two sides differ at paired places, one sentence for each kind.
-  """
-
-  choices: tuple[Choice, ...]
-  places: tuple[Place, ...]
-  tf1_left: tuple[tuple[str, str], ...]
-  tf2_left: tuple[tuple[str, str], ...]
-  crossed: tuple[tuple[str, str], ...]
-  exchangeable: tuple[str, ...]
-  written: tuple[str, ...] = ()
 
 
 def derive(
@@ -88,6 +45,7 @@ def derive(
     tf2_variables: of the port.
   """
   shapes = [_shapes(variables) for variables in (tf1_variables, tf2_variables)]
+  scalars = _scalars(tf1_variables), _scalars(tf2_variables)
   sides = VariableUses(tf1, shapes[0]), VariableUses(tf2, shapes[1])
   alone = UnitPairs(*sides)
   found = [(alone, (Siblings(), Siblings()))]
@@ -106,7 +64,7 @@ def derive(
   most = max(_count(pairs) for pairs, _ in found)
   for pairs, together in found[:1] if _count(alone) == most else found:
     if _count(pairs) == most:
-      told = _Entries(pairs, shapes[0], shapes[1]).derivation()
+      told = _Entries(pairs, shapes[0], shapes[1], scalars).derivation()
       entries = [entry for choice in told.choices for entry in choice.alternatives[0]]
       otherwise = contradicted(entries, [one.rivals for one in together], shapes)
       yield dataclasses.replace(
@@ -120,6 +78,10 @@ def _shapes(variables: Iterable[VariableRecord]) -> dict[str, tuple[int, ...]]:
   return {v.name: tuple(size or 0 for size in v.shape) for v in variables}
 
 
+def _scalars(variables: Iterable[VariableRecord]) -> dict[str, _Kind]:
+  return {v.name: (v.dtype, v.trainable) for v in variables if v.shape == ()}
+
+
 def _count(pairs: UnitPairs) -> int:
   """Returns how many variables are in pairs of units."""
   return sum(len(pairs.tf1.units[one].members) for one in pairs.tf2_of)
@@ -128,8 +90,15 @@ def _count(pairs: UnitPairs) -> int:
 class _Entries:
   """Makes entries of pairs of units."""
 
-  def __init__(self, pairs: UnitPairs, tf1_shapes: _Shapes, tf2_shapes: _Shapes) -> None:
+  def __init__(
+    self,
+    pairs: UnitPairs,
+    tf1_shapes: _Shapes,
+    tf2_shapes: _Shapes,
+    scalars: tuple[Mapping[str, _Kind], Mapping[str, _Kind]],
+  ) -> None:
     self._pairs = pairs
+    self._scalars = scalars
     self._shapes = tf1_shapes, tf2_shapes
     self._unit_entries = UnitEntries(pairs.tf1, pairs.tf2, tf1_shapes, tf2_shapes)
     self._choices: list[Choice] = []
@@ -329,6 +298,24 @@ class _Entries:
     for one, other in self._unique(lambda name: '', role=lambda name: ''):
       if role_of(one) == role_of(other) or not (role_of(one) and role_of(other)):
         self._add([[MapEntry((one,), (other,))]], 'the only ones of this shape that are left')
+
+    # What counts something need not be read by what is computed.
+    for one, other in self._only_scalars():
+      self._add(
+        [[MapEntry((one,), (other,))]], 'the only ones of one element and this dtype that are left'
+      )
+
+  def _only_scalars(self) -> list[tuple[str, str]]:
+    found: list[dict[_Kind, list[str]]] = [defaultdict(list), defaultdict(list)]
+    for known, taken, kinds in zip(self._scalars, self._taken, found, strict=True):
+      for name, kind in known.items():
+        if name not in taken:
+          kinds[kind].append(name)
+    return [
+      (ones[0], others[0])
+      for kind, ones in found[0].items()
+      if len(ones) == len(others := found[1].get(kind, [])) == 1 and may_be_one(ones[0], others[0])
+    ]
 
   def _left_in_scopes(self) -> None:
     """Pairs what has no partner by its scope; names and order say which is which of several."""

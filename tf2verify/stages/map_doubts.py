@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tf2verify.relation.map_derivation import Derivation
+from tf2verify.relation.derivation import Derivation
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.variable_map import listed
 

@@ -9,7 +9,7 @@ import numpy as np
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
-from tf2verify.relation.map_derivation import Derivation
+from tf2verify.relation.derivation import Derivation
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import by_name
 from tf2verify.relation.roles import telling_words

@@ -82,6 +82,40 @@ class OneColumn(tf2verify.EquivalenceCase, abc.ABC):
     return tf2verify.normal_inputs((4, 1))
 
 
+class _Counting(tf.Module):
+  """Has no name, since it does not call its base class, and counts what it has seen."""
+
+  def __init__(self):
+    self.average = tf.Variable(tf.zeros(4), trainable=False)
+    self.seen = tf.Variable(0, trainable=False)
+    self.into = _variable((4, 3), v1.glorot_uniform_initializer())
+
+  def __call__(self, x, training=False):
+    if training:
+      self.average.assign(0.9 * self.average + 0.1 * tf.reduce_mean(x, 0))
+      self.seen.assign_add(1)
+    return (x - self.average) @ self.into
+
+
+class Counting(tf2verify.EquivalenceCase, abc.ABC):
+  def build_tf1_graph(self, inputs, training):
+    mean = v1.get_variable('mean', [4], initializer=v1.zeros_initializer(), trainable=False)
+    zero = v1.zeros_initializer()
+    count = v1.get_variable('count', [], tf.int32, initializer=zero, trainable=False)
+    used = mean
+    if training:
+      moved = v1.assign(mean, 0.9 * mean + 0.1 * tf.reduce_mean(inputs, 0))
+      with tf.control_dependencies([moved, v1.assign_add(count, 1)]):
+        used = mean.read_value()
+    return v1.layers.dense(inputs - used, 3, use_bias=False, name='d')
+
+  def make_tf2_layer(self):
+    return _Counting()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((5, 4))
+
+
 class _Twice(tf.Module):
   """What `get_variable` makes twice in it is one name twice, and not two paths."""
 
@@ -112,6 +146,10 @@ class NamesInModulesTest(LadderTestCase):
     verdict = tf2verify.verify(wrong, _STAGES)
     self.assertEqual(verdict.first_failure.stage, 'zero_randomness')
     self.assertIn('the port computes Relu, tf1 computes Tanh', verdict.first_failure.to_text())
+
+  def test_module_without_a_name_and_its_counter(self):
+    verdict = tf2verify.verify(type('Case', (Counting,), {}), _STAGES)
+    self.assertTrue(verdict.passed, verdict)
 
   def test_axis_of_length_1_tells_variables_apart(self):
     verdict = tf2verify.verify(type('Case', (OneColumn,), {}), _STAGES)

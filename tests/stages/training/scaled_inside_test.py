@@ -83,6 +83,20 @@ class ScaledInsideTest(LadderTestCase):
     found = self.stage(Case)
     self.assertIs(found.status, Status.PASSED, found.to_text())
 
+  def test_one_of_two_slots_differs(self):
+    class Case(ScaledBefore):
+      def make_tf1_train_op(self, loss):
+        optimizer = v1.train.AdadeltaOptimizer(0.5)
+        known = optimizer.compute_gradients(loss)
+        return optimizer.apply_gradients([(tf.clip_by_norm(g, 0.01), v) for g, v in known])
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adadelta(0.5, rho=0.95, epsilon=1e-8, global_clipnorm=0.01)
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.FAILED)
+    self.assertNotIn('the updates and the slots agree', ' '.join(found.notes))
+
   def test_another_factor(self):
     class Case(ScaledBefore):
       factor = 4.0

@@ -66,7 +66,10 @@ def inside_notes(variables: Collection[str]) -> list[str]:
 def _is_inside(
   pairs: Sequence[QuantityPair], differences: Mapping[tuple[str, str], Difference], has_slots: bool
 ) -> bool:
-  found = {p.quantity: _relative(differences.get((p.quantity, p.subject)), p) for p in pairs}
+  found: dict[str, float] = {}
+  for p in pairs:  # an optimizer may keep several slots for a variable
+    size = _relative(differences.get((p.quantity, p.subject)), p)
+    found[p.quantity] = max(size, found.get(p.quantity, 0.0))
   others = [size for quantity, size in found.items() if quantity != APPLIED]
   is_known = GRADIENT in found and UPDATE in found and (SLOT in found or not has_slots)
   return is_known and found.get(APPLIED, 0.0) > _LARGE and max(others) < _SMALL
