@@ -141,7 +141,6 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
   except Tf2VerifyError:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything
-    keras3.write_open_scopes(scopes)
     hint = ''
     if side == 'tf2':
       hint = _assert_hint(error) or _collection_hint(error) or mixed_keras.hint(error)
@@ -149,3 +148,6 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
     hint = hint or tf1_names.hint(error, side, [f for f in frames if is_user_file(f.filename)])
     summary = _summary(error) + hint + (f'; {slip}' if slip else '')
     raise UserCodeError(side, hook, summary, _user_traceback(error)) from error
+  finally:
+    # Keras leaves one open that TensorFlow refuses, also where it goes on without it.
+    keras3.write_open_scopes(scopes)

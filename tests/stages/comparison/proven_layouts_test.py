@@ -111,18 +111,6 @@ class ProvenLayoutsTest(absltest.TestCase):
     found = _proven(Turned, 'training_steps')
     self.assertTrue(found.is_whole, found)
 
-  def test_layer_of_a_private_class_climbs_all_stages(self):
-    for case in (Split, Turned):
-      with self.subTest(case.__name__):
-        verdict = tf2verify.verify(type('Case', (case,), {}))
-        self.assertTrue(verdict.passed, verdict)
-    modes = next(stage for stage in verdict.stages if stage.stage == 'execution_modes')
-    self.assertNotIn('pass name=', modes.to_text())  # of `Layer`
-
-  def test_layer_of_a_private_class_is_noted(self):
-    verdict = tf2verify.verify(type('Case', (Split,), {}), ['execution_modes'])
-    self.assertIn("the layer is called '__split'", ' '.join(verdict.stages[-1].notes))
-
   def test_loss_of_a_step_with_parts(self):
     found = _proven(Split, 'training_steps')
     open_targets = [name for region in found.regions for name in region.targets]
