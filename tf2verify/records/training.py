@@ -24,6 +24,7 @@ class Slot:
   word: str = ''  # what the optimizer itself calls it: `m`; '' where that is not known
   # What tells it from others of its name, among all that a port keeps; '' where nothing has to.
   key: str = ''
+  of_group: bool = False  # whether it is shown for several variables of the port, each with its own
 
   @property
   def holds_something(self) -> bool:

@@ -87,7 +87,7 @@ def _together(layouts: Layouts, role: str, word: str, several: Sequence[Slot]) -
     owners = layouts.own_names(record.name)
     first = next(slot for slot in several if slot.variable in owners)
     value = np.asarray(record.value)
-    found.append(Slot(role, record.name, first.name, value, word, first.key))
+    found.append(Slot(role, record.name, first.name, value, word, first.key, of_group=True))
   return found
 
 

@@ -41,8 +41,7 @@ _LOSSES_TESTED = 'losses that are not proven whole'
 # Of so many operations, in tf1, a step is related only where its losses are proven: it takes time,
 # and gradients of what is not proven are not proven either.
 _SMALL = 150
-# Terms.
-_LONG = 3000
+_LONG = 3000  # terms: what differs is sought by many proofs
 LOSSES = 'losses'
 
 
@@ -231,7 +230,6 @@ def compared(
     # Not at once: what is proven of loops as they are holds for other lengths, too.
     apart = prove(tf1, tf2, variables, targets, states=states, in_rounds=True)
     proof = apart if _open(apart) < _open(proof) else proof
-    # What differs is sought by many proofs, which takes long where rounds have many operations.
     searched = searched if proof.tested and len(proof.terms) > _LONG else proof
   found = unlike(searched, variables, targets)
   # In a step all sizes are those of the forward pass, which was related before.

@@ -208,7 +208,8 @@ def _shared_slots(steps: Steps, number: int) -> tuple[dict[str, str], dict[str, 
   one, other = steps.tf1.steps[number - 1], steps.tf2.steps[number - 1]
   model = {tf2: tf1 for tf1, tf2 in steps.names}
   by_value = {id(slot.value): slot.name for slot in one.slots}
-  named = {id(slot.value): slot.key for slot in other.slots}
+  # Of several variables that are shown as one, none has the slot that tf1 has.
+  named = {id(slot.value): slot.key for slot in other.slots if not slot.of_group}
   tf1: list[tuple[str, str]] = []
   tf2: list[tuple[str, str]] = []
   for pair in steps.slots(number).pairs:
@@ -218,7 +219,7 @@ def _shared_slots(steps: Steps, number: int) -> tuple[dict[str, str], dict[str, 
       tf1.append((by_value[id(pair.tf1)], shared))
       tf2.append((named[id(pair.tf2)], shared))
   tf1 += [(s.name, f'{_SHADOW} of {s.variable}') for s in one.slots if s.role == _SHADOW]
-  shadows = [slot for slot in other.slots if slot.role == _SHADOW]
+  shadows = [slot for slot in other.slots if slot.role == _SHADOW and not slot.of_group]
   owners = [model.get(slot.variable, slot.variable) for slot in shadows]
   tf2 += [(named[id(s.value)], f'{_SHADOW} of {o}') for s, o in zip(shadows, owners, strict=True)]
   return _unambiguous(tf1), _unambiguous(tf2)
