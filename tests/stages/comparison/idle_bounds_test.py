@@ -83,6 +83,45 @@ class Rewarded(tf2verify.EquivalenceCase, abc.ABC):
     return labels
 
 
+class Trusting(Rewarded, abc.ABC):
+  """Rates by the norms of variables, and 1 for those that are 0; a loss that cannot be proven."""
+
+  guarded = True
+
+  def make_labels(self):
+    return np.ones(6, np.float32)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(tf.reduce_sum(outputs, 1) - labels))
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    updates = []
+    for gradient, variable in zip(tf.gradients(loss, variables), variables, strict=True):
+      of_both = tf.norm(variable), tf.norm(gradient)
+      trust = tf.where(of_both[0] > 0.0, of_both[0] / of_both[1], 1.0)
+      updates.append(v1.assign_sub(variable, 0.001 * trust * gradient))
+    return tf.group(*updates)
+
+  def make_tf2_optimizer(self):
+    return [tf.Variable(0)]
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    variables = layer.trainable_variables
+    gradients = tape.gradient(loss, [one.value for one in variables])
+    for gradient, variable in zip(gradients, variables, strict=True):
+      length = tf.sqrt(tf.reduce_sum(variable.value**2))
+      trust = length / tf.norm(gradient)
+      if self.guarded:
+        trust = tf.where(length > 0.0, trust, 1.0)
+      variable.value.assign_sub(0.001 * trust * gradient)
+    return loss
+
+
 class IdleBoundsTest(absltest.TestCase):
   def test_right_port_has_the_bounds_of_tf1(self):
     found = _found()
@@ -95,6 +134,15 @@ class IdleBoundsTest(absltest.TestCase):
     (said,) = (one for one in found.blind_spots if _SAID in one)
     self.assertIn('tf1 has Minimum with 4 and Maximum with -4 at', said)
     self.assertIn('the port has no such bound', said)
+
+  def test_choice_that_no_step_takes(self):
+    for guarded in (True, False):
+      with self.subTest(guarded=guarded):
+        case = type('Case', (Trusting,), {'guarded': guarded})
+        found = tf2verify.verify(case, ['training_steps']).stages[-1]
+        self.assertIs(found.status, Status.PASSED, found.to_text())
+        said = [one for one in found.blind_spots if 'a choice (where) of another value or 1' in one]
+        self.assertEqual(len(said), 0 if guarded else 1, found.to_text())
 
   def test_bound_of_the_port_alone(self):
     found = _found(tf1_end=lambda _, net: net)

@@ -1,13 +1,15 @@
-"""Bounds that one side alone has, and that no value of a run reaches.
+"""Bounds and choices that one side alone has, and that do nothing in a run.
 
 Where what comes before, or after, is not proven, no two operations are known to read the same, and
-a bound of one side has no counterpart to be held against. What it does in a run can be seen.
+a bound of one side has no counterpart to be held against. What it does in a run can be seen. So it
+is with a choice (`tf.where(norm > 0, w / norm, 1)`) of which a run takes one side alone.
 """
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.patterns.known_values import same_everywhere
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
@@ -15,6 +17,9 @@ from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 
 _MINIMUM, _MAXIMUM = 'Minimum', 'Maximum'
+_CHOICE = 'SelectV2'
+_WRITTEN = 'where'
+_CHOSEN = 'a choice (where) of another value or'
 # Activations that bound what they read, and by what.
 _AS_BOUNDS = {'Relu': (_MAXIMUM, 0.0), 'Relu6': (_MINIMUM, 6.0)}
 _MOST = 3
@@ -42,14 +47,18 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
       if bound is None or _is_among(bound, known[1 - number]) or not _is_idle(side.graph, op, run):
         continue
       where = 'an unknown line' if op.source is None else str(op.source)
-      told.setdefault(where, []).append(f'{bound[0]} with {number_text(bound[1])}')
-    found += [
-      f'{_SIDES[number]} has {" and ".join(bounds)} at {where}, which changes nothing at the '
-      f"case's own inputs; {_SIDES[1 - number]} has no such bound, and not all operations are "
-      'proven: make the port the same as tf1, or give inputs that reach the bound'
-      for where, bounds in told.items()
-    ]
+      told.setdefault(where, []).append(_text(bound))
+    found += [_said(number, bounds, where) for where, bounds in told.items()]
   return found[:_MOST]
+
+
+def _said(number: int, bounds: Sequence[str], where: str) -> str:
+  word = 'choice' if all(one.startswith(_CHOSEN) for one in bounds) else 'bound'
+  return (
+    f'{_SIDES[number]} has {" and ".join(dict.fromkeys(bounds))} at {where}, which changes nothing at the '
+    f"case's own inputs; {_SIDES[1 - number]} has no such {word}, and not all operations are "
+    f'proven: make the port the same as tf1, or give inputs that reach the {word}'
+  )
 
 
 def _bounds(graph: OpGraph) -> list[_Bound]:
@@ -59,6 +68,8 @@ def _bounds(graph: OpGraph) -> list[_Bound]:
 def _bound(graph: OpGraph, op: OpRecord) -> _Bound | None:
   """Returns from which side an operation bounds, and by what number; None for others."""
   kind = family(op.op_type)
+  if kind == _CHOICE:
+    return _choice(graph, op)
   if kind in _AS_BOUNDS:
     return _AS_BOUNDS[kind]
   if kind not in (_MINIMUM, _MAXIMUM):
@@ -68,6 +79,23 @@ def _bound(graph: OpGraph, op: OpRecord) -> _Bound | None:
   if len(numbers) != 1 or numbers[0].dtype.kind not in 'fi':
     return None
   return kind, float(numbers[0].reshape(()))
+
+
+def _choice(graph: OpGraph, op: OpRecord) -> _Bound | None:
+  """Returns the number that a choice has for one case; None for a choice between other things."""
+  is_float = bool(op.outputs) and op.outputs[0][0].startswith('float')
+  # Libraries choose as well, for numbers that are not finite, or signs of zero.
+  if not is_float or op.source is None or _WRITTEN not in op.source.code:
+    return None
+  numbers = [same_everywhere(graph, producer) for producer, _ in op.inputs[1:]]
+  known = [one for one in numbers if one is not None]
+  return (_CHOICE, known[0]) if len(known) == 1 else None
+
+
+def _text(bound: _Bound) -> str:
+  if bound[0] == _CHOICE:
+    return f'{_CHOSEN} {number_text(bound[1])}'
+  return f'{bound[0]} with {number_text(bound[1])}'
 
 
 def _is_among(bound: _Bound, others: Sequence[_Bound]) -> bool:

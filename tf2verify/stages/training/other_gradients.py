@@ -121,6 +121,8 @@ class _Side:
     if values is None:
       raise NotApplicable('what the updates read cannot be had')
     given = dict(zip(tensors, values, strict=True))
+    if any(value.dtype.kind not in 'fiub' for value in values):
+      raise NotApplicable('an update reads a variable by its handle, as one of rows does')
     for key, tensor in zip(keys, tensors, strict=True):
       if key in gradients:
         given[tensor] = _scaled(given[tensor], factor)

@@ -1,10 +1,11 @@
 """A training step of both sides related: what of it is proven for all values."""
 
+import contextlib
 import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
   Related,
+  Runs,
   add_blind_spots,
   attempted,
   compared,
@@ -134,7 +136,8 @@ def _related(step: RelatedStep, name: str, start: float) -> Related:
       )
   one, other = step.graphs.runs(tf1, tf2)
   try:
-    return _compared(step, (tf1, one.op_graph), (tf2, other.op_graph), name, start)
+    runs = contextlib.nullcontext((one, other))
+    return _compared(step, (tf1, one.op_graph), (tf2, other.op_graph), name, start, lambda: runs)
   finally:
     one.close()
     other.close()
@@ -146,6 +149,7 @@ def _compared(
   tf2: tuple[StepGraph, OpGraph],
   name: str,
   start: float,
+  runs: Callable[[], Runs],
 ) -> Related:
   states = StepStates(
     states_of(tf1[1], _values(tf1[0]), step.number - 1),
@@ -158,7 +162,7 @@ def _compared(
   theirs = {aliases.get(target, target) for target in tf2[1].targets()}
   # What one side alone keeps is compared where both sides have it, or noted where only one has.
   targets = [target for target in tf1[1].targets() if target in theirs]
-  return compared(tf1[1], tf2[1], variables, name, start, targets, states)
+  return compared(tf1[1], tf2[1], variables, name, start, targets, states, runs)
 
 
 def _values(step: StepGraph) -> dict[str, np.ndarray]:
