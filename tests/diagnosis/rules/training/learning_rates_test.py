@@ -77,6 +77,12 @@ class LearningRateTest(parameterized.TestCase):
       [0.05, 0.1, 0.1, 0.08],
       'write step in the warm-up of the port',
     ),
+    (
+      'behind, of four steps',
+      [0.05, 0.035, 0.0245, 0.01715],
+      [0.05, 0.05, 0.035, 0.0245],
+      'one step behind',
+    ),
     ('behind', [0.07, 0.06, 0.01], [0.1, 0.07, 0.06], 'one step behind'),
     (
       'floor',
