@@ -116,6 +116,32 @@ class Counting(tf2verify.EquivalenceCase, abc.ABC):
     return tf2verify.normal_inputs((5, 4))
 
 
+class _Looping(tf.Module):
+  """AutoGraph rewrites its loop over a tensor, as in every tf.function."""
+
+  def __init__(self):
+    super().__init__()
+    self.w = _variable((7, 4), v1.glorot_uniform_initializer())
+    self.b = _variable((4,), tf.zeros)
+
+  def __call__(self, x):
+    state = tf.zeros([tf.shape(x)[0], 4])
+    for step in tf.range(tf.shape(x)[1]):
+      state = tf.tanh(tf.concat([x[:, step], state], 1) @ self.w + self.b)
+    return state
+
+
+class Looping(tf2verify.EquivalenceCase, abc.ABC):
+  def build_tf1_graph(self, inputs, training):
+    return v1.nn.dynamic_rnn(v1.nn.rnn_cell.BasicRNNCell(4), inputs, dtype=tf.float32)[1]
+
+  def make_tf2_layer(self):
+    return _Looping()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((3, 4, 3))
+
+
 class _Twice(tf.Module):
   """What `get_variable` makes twice in it is one name twice, and not two paths."""
 
@@ -150,6 +176,13 @@ class NamesInModulesTest(LadderTestCase):
   def test_module_without_a_name_and_its_counter(self):
     verdict = tf2verify.verify(type('Case', (Counting,), {}), _STAGES)
     self.assertTrue(verdict.passed, verdict)
+
+  def test_loop_over_a_tensor_in_all_stages(self):
+    verdict = tf2verify.verify(type('Case', (Looping,), {}))
+    self.assertTrue(verdict.passed, verdict)
+    by_name = {stage.stage: stage for stage in verdict.stages}
+    self.assertTrue(by_name['zero_randomness'].proven.is_whole)
+    self.assertEqual(by_name['checkpoint'].blind_spots, ())
 
   def test_axis_of_length_1_tells_variables_apart(self):
     verdict = tf2verify.verify(type('Case', (OneColumn,), {}), _STAGES)

@@ -175,7 +175,7 @@ class Computation:
     return inputs, labels
 
   def _hook(self, hook: Callable[..., Any]) -> Callable[..., Any]:
-    return autograph.converted(hook) if self._autograph else hook
+    return autograph.converted(hook, by_name=True) if self._autograph else hook
 
 
 def mode_tensors(

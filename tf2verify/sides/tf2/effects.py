@@ -58,7 +58,7 @@ def _program(
   declaration: side.Declaration, port: Port, inputs: Any, labels: Any, training: bool
 ) -> Program:
   def compute(fed: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer)
+    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
     outputs = readable_outputs(call(port.layer, fed, training))
     found = {
       output_name(path): leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None

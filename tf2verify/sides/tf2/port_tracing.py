@@ -42,7 +42,7 @@ def traced_port(declaration: side.Declaration, port: Port, run: side.RunSpec) ->
     return _differentiable(declaration, port, run)
 
   def compute(inputs: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer)
+    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
     outputs = readable_outputs(call(port.layer, inputs, run.training))
     found = {
       f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
@@ -101,7 +101,7 @@ def traced_call(
   read: list[tuple[str, ...]] = []
 
   def compute(fed: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer)
+    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
     outputs = readable_outputs(call(port.layer, fed, training))
     found = {
       f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
@@ -142,7 +142,7 @@ def traced_losses(
   """
 
   def compute(fed: dict[str, Any]) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer)
+    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
     outputs = readable_outputs(call(port.layer, fed[_INPUTS], run.training))
     losses = losses_of(declaration, port, outputs, fed.get(_LABELS))
     parts = {loss_function.part_name(place): part for place, part in losses.parts.items()}
@@ -249,7 +249,7 @@ def _differentiable(
     return tf.identity(leaf, f'tf2verify_output/{next(numbers)}') if is_tensor else leaf
 
   def compute(inputs: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer)
+    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
     outputs = readable_outputs(call(port.layer, inputs, run.training))
     outputs = nests.map_leaves(own, outputs)
     leaves = flat_outputs(outputs).leaves

@@ -54,8 +54,9 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
 
 def _said(number: int, bounds: Sequence[str], where: str) -> str:
   word = 'choice' if all(one.startswith(_CHOSEN) for one in bounds) else 'bound'
+  each = ' and '.join(dict.fromkeys(bounds))
   return (
-    f'{_SIDES[number]} has {" and ".join(dict.fromkeys(bounds))} at {where}, which changes nothing at the '
+    f'{_SIDES[number]} has {each} at {where}, which changes nothing at the '
     f"case's own inputs; {_SIDES[1 - number]} has no such {word}, and not all operations are "
     f'proven: make the port the same as tf1, or give inputs that reach the {word}'
   )
