@@ -13,9 +13,10 @@ from tf2verify.records.op_graph import VARIABLE
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.extraction import behind
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
+from tf2verify.sides.graphs.inlining import with_output
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
-from tf2verify.sides.graphs.taken_branches import with_taken_branches
+from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
 from tf2verify.sides.graphs.without_state import WithoutState, without_state
 
 v1 = tf.compat.v1
@@ -136,6 +137,39 @@ def _rewritten(step: StepGraph) -> _Made:
 
   with_taken_branches(graph_def, evaluate)
   return without_state(graph_def, step.variables.keys()), tuple(choices)
+
+
+def writing_branches(step: StepGraph) -> dict[str, bool]:
+  """Returns the conditions of a step of which a branch writes variables, with what they are."""
+  library = {function.signature.name: function for function in step.graph_def.library.function}
+  found = [
+    node
+    for node in step.graph_def.node
+    if node.op in CONDITIONS
+    and any(_writes(library, node.attr[f'{one}_branch'].func.name) for one in ('then', 'else'))
+  ]
+  if not found:
+    return {}
+  graph_def = v1.GraphDef()
+  graph_def.CopyFrom(step.graph_def)
+  for node in graph_def.node:
+    node.attr.pop('_class', None)
+    if node.name in step.variables:
+      make_handle(node, step.variables[node.name])
+  tensors = [with_output(node.input[0]) for node in found]
+  part = behind(graph_def, [*map(op_name_of, tensors), *step.start])
+  truths = _truths(_values(step, part, tensors))
+  return dict(zip((node.name for node in found), truths, strict=True))
+
+
+def _writes(library: Mapping[str, Any], name: str) -> bool:
+  """Returns whether a function writes a variable, or one that it calls does."""
+  for node in library[name].node_def if name in library else ():
+    called = [value.func.name for value in node.attr.values() if value.HasField('func')]
+    is_write = node.op.removeprefix('Resource').startswith(('Assign', 'Apply', 'Scatter', 'Sparse'))
+    if is_write or any(_writes(library, one) for one in called):
+      return True
+  return False
 
 
 def _truths(values: Sequence[np.ndarray]) -> tuple[bool, ...]:

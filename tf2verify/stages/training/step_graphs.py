@@ -97,7 +97,7 @@ class StepGraphs:
 
   def of_tf1(self) -> StepGraph:
     """Returns the step of the reference as it is built."""
-    return self._step_of_tf1(self.number)
+    return self.step_of_tf1(self.number)
 
   def of_tf2(self, reference: StepGraph) -> StepGraph:
     """Returns the step of the port as it is traced, from the values of that of the reference."""
@@ -122,7 +122,7 @@ class StepGraphs:
 
   def looked_at(self, number: int) -> EditableStep:
     """Returns a step of the port from tf1's values before it, as far as both sides share them."""
-    before = _values(self._step_of_tf1(number))
+    before = _values(self.step_of_tf1(number))
     step = self._traced(number)(before)
     # Its own may be those of a mistake in the steps before.
     return step if number == self.number else step.starting_from_tf1(before)
@@ -157,9 +157,10 @@ class StepGraphs:
 
   def reference(self, number: int) -> GraphRun:
     """Returns a step of the reference."""
-    return step_run(self._step_of_tf1(number))
+    return step_run(self.step_of_tf1(number))
 
-  def _step_of_tf1(self, number: int) -> StepGraph:
+  def step_of_tf1(self, number: int) -> StepGraph:
+    """Returns a step of the reference as it is built, by its number."""
     if self._of_tf1 is None or self._of_tf1[0] != number:
       training, names = self.case.tf1_training, self._tf1_names
       self._of_tf1 = number, training.inspectable_step(self._runs[0], number, names)

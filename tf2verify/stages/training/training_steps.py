@@ -63,6 +63,7 @@ from tf2verify.stages.training.step_proof import (
 )
 from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_name, tolerance_for
 from tf2verify.stages.training.unread_gradients import UnreadGradients
+from tf2verify.stages.training.untaken_branches import untaken_branches
 from tf2verify.stages.training.wide_steps import wide_steps
 
 # Without a number in one of them, averages and counters are all that a step shows.
@@ -200,6 +201,7 @@ class _Judge:
     if self._related is None:
       return (), None
     counts = compare_later_counts(self._related, comparison)
+    comparison.blind_spots += untaken_branches(self._related, self._count)
     proven = relate(self._related, comparison)
     told = settings_apart(steps, proven)
     if not told and not (proven is not None and (proven.is_whole or proven.differences)):

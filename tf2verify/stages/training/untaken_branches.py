@@ -1,0 +1,39 @@
+"""What the train op of TF1 does in other steps than those that were taken.
+
+An average that is updated every 100 steps, a copy of the weights in every 1,000th: in the steps
+taken, the condition is the same each time, and neither side shows what its other branch writes.
+"""
+
+from tf2verify.errors import NotApplicable
+from tf2verify.sides.graphs.step_run import writing_branches
+from tf2verify.stages.training.step_proof import RelatedStep
+
+_MOST = 3
+
+
+def untaken_branches(step: RelatedStep, count: int) -> list[str]:
+  """Returns a sentence for each condition that took one branch in all steps.
+
+  Args:
+    step: one of them, which agrees.
+    count: how many were taken.
+  """
+  taken: dict[str, set[bool]] = {}
+  lines = {}
+  try:
+    for number in range(1, count + 1):
+      graph = step.graphs.step_of_tf1(number)
+      for name, truth in writing_branches(graph).items():
+        taken.setdefault(name, set()).add(truth)
+        lines[name] = graph.source_of(name)
+      if not taken:
+        return []
+  except NotApplicable:  # a recorded graph is not run here
+    return []
+  same = [(name, truths.pop()) for name, truths in taken.items() if len(truths) == 1]
+  return [
+    f'the condition {name} of tf1{"" if lines[name] is None else f" at {lines[name]}"} is '
+    f'{"true" if truth else "false"} in all {count} steps: what it writes otherwise was not '
+    'compared: take more steps (training_steps_to_take), until both branches are taken'
+    for name, truth in same[:_MOST]
+  ]
