@@ -222,6 +222,8 @@ def _path_text(known: GraphDifference) -> str:
 
 
 def _source_text(source: Source) -> str:
+  if source.differences and all(known.respelled for known in source.differences):
+    return ''  # the same may be computed with variables in another layout
   # The axis of size 1 that a reduction keeps is no value: what else differs there is meant.
   values = [known for known in source.differences if known.what != _KEPT_AXES]
   inputs_first = sorted(values or source.differences, key=lambda known: known.op_type != INPUT)

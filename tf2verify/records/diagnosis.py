@@ -45,6 +45,8 @@ class GraphDifference:
       where it has them nowhere.
     alike: of operations that one side seems to lack: an operation of their type that it has behind
       this place, without a counterpart; '' where it has none.
+    respelled: whether operations that one side seems to lack read variables that the other side
+      holds in another layout: it computes with these in its own way.
   """
 
   aspect: GraphAspect
@@ -57,6 +59,7 @@ class GraphDifference:
   tf2_value: Any = None
   elsewhere: str = ''
   alike: str = ''
+  respelled: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -297,6 +297,8 @@ def graph_difference_text(difference: GraphDifference) -> str:
     if difference.elsewhere:
       other = 'the port' if aspect == 'missing in tf2' else 'tf1'
       brings = f' at this place; {other} has it at {difference.elsewhere}'
+    if difference.respelled:
+      brings = ', or the same with variables in another layout'
     if difference.alike:
       brings = f' at this place; the port has {difference.alike} without a counterpart'
     return f'{aspect}: {_clip(difference.tf1 or difference.tf2)}{brings}'

@@ -14,9 +14,17 @@ from tf2verify.relation.map_entry import MapEntry
 _LONGEST_NAME = 120
 
 
+_IN_OWN_LAYOUT = ', as the port has it'
+
+
 def in_own_layout(own: str) -> str:
   """Returns what graphs call a variable of the port whose elements lie in another order."""
-  return f'{own}, as the port has it'
+  return f'{own}{_IN_OWN_LAYOUT}'
+
+
+def is_in_own_layout(name: str) -> bool:
+  """Returns whether a graph calls a variable so."""
+  return name.endswith(_IN_OWN_LAYOUT)
 
 
 def in_step(own: str) -> str:

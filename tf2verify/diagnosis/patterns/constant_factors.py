@@ -12,5 +12,5 @@ def other_constant(op: OpRecord, tf1: str, tf2: str) -> GraphDifference:
     tf1: what tf1 makes it with; '' where it holds it as it is.
     tf2: the same of the port.
   """
-  said = [f'{path} of a constant' if path else 'another constant' for path in (tf1, tf2)]
-  return GraphDifference(GraphAspect.CONSTANT, op.name, op.op_type, 'an input', *said)
+  one, other = (f'{path} of a constant' if path else 'another constant' for path in (tf1, tf2))
+  return GraphDifference(GraphAspect.CONSTANT, op.name, op.op_type, 'an input', one, other)

@@ -303,8 +303,7 @@ class GraphComparison:
         self._chain(self._tf2, others),
         tuple(self._tf1.ops[n].op_type for n in ones),
         tuple(self._tf2.ops[n].op_type for n in others),
-        '' if ones and others else self._elsewhere.of(bool(others), ones or others),
-        '' if others else self._elsewhere.alike(False, ones, pair.tf2.end),
+        *self._elsewhere.said(ones, others, pair.tf2.end),
       )
     ]
 

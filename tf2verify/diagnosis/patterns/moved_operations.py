@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
+from tf2verify.relation.layouts import is_in_own_layout
 from tf2verify.relation.op_pairs import Pairing, family
 
 # The variables that something is computed from, by their places in tf1; None with an input.
@@ -28,6 +29,20 @@ class PlacesElsewhere:
     # One without a partner is none of tf1.
     own = [-1 - n if partner is None else partner for n, partner in enumerate(tf1_of)]
     return _made_of(self._pairing.tf1, range(len(self._pairing.tf1.ops))), _made_of(graph, own)
+
+  def said(self, ones: Sequence[int], others: Sequence[int], end: int) -> tuple[str, str, bool]:
+    """Returns `elsewhere`, `alike` and `respelled` of a difference.
+
+    Args:
+      ones: operations of tf1 without counterparts at a place.
+      others: those of the port.
+      end: where the port's place ends.
+    """
+    if ones and others:
+      return '', '', False
+    alike = '' if others else self.alike(False, ones, end)
+    found = ones or others
+    return self.of(bool(others), found), alike, self.are_respelled(bool(others), found)
 
   def of(self, of_port: bool, positions: Sequence[int]) -> str:
     """Returns the first of the operations at the other place; '' where there is none.
@@ -70,6 +85,17 @@ class PlacesElsewhere:
         seen.add(reader)
         pending.append(reader)
     return ''
+
+  def are_respelled(self, of_port: bool, positions: Sequence[int]) -> bool:
+    """Returns whether some operations read variables that the sides hold in different layouts."""
+    graph = self._pairing.tf2 if of_port else self._pairing.tf1
+    read = [n for position in positions for n, _ in graph.ops[position].inputs]
+    variables = [n for n in read if graph.ops[n].op_type == VARIABLE]
+    if of_port:
+      return any(is_in_own_layout(graph.ops[n].name) for n in variables)
+    others = (op.name for op in self._pairing.tf2.ops if op.op_type == VARIABLE)
+    has_own = any(map(is_in_own_layout, others))
+    return has_own and any(self._pairing.tf2_of[n] is None for n in variables)
 
   def _place(self, of_port: bool, position: int) -> int | None:
     tf1, tf2 = self._pairing.tf1, self._pairing.tf2

@@ -5,6 +5,7 @@ a bound of one side has no counterpart to be held against. What it does in a run
 is with a choice (`tf.where(norm > 0, w / norm, 1)`) of which a run takes one side alone.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,6 +23,7 @@ _WRITTEN = 'where'
 _CHOSEN = 'a choice (where) of another value or'
 # Activations that bound what they read, and by what.
 _AS_BOUNDS = {'Relu': (_MAXIMUM, 0.0), 'Relu6': (_MINIMUM, 6.0)}
+_OF_BOUNDS = re.compile('max|min|clip|relu')
 _MOST = 3
 _RELATIVE = 1e-6
 _SIDES = ('tf1', 'the port')
@@ -74,6 +76,10 @@ def _bound(graph: OpGraph, op: OpRecord) -> _Bound | None:
   if kind in _AS_BOUNDS:
     return _AS_BOUNDS[kind]
   if kind not in (_MINIMUM, _MAXIMUM):
+    return None
+  # `dynamic_rnn` goes one round at least, whatever the lengths are: no bound of the user's.
+  is_float = op.outputs[0][0].startswith('float')
+  if not is_float and op.source is not None and not _OF_BOUNDS.search(op.source.code):
     return None
   constants = [graph.ops[n].constant for n, _ in op.inputs]
   numbers = [one for one in constants if one is not None and one.size == 1]
