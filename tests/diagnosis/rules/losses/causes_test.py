@@ -356,6 +356,10 @@ class SmoothingTest(CauseTestCase):
     )
 
 
+def _joined(text):
+  return ' '.join(text.split())
+
+
 class DenominatorTest(CauseTestCase):
   def test_weights_of_a_squared_error(self):
     class Case(tiny_models.Affine):
@@ -371,6 +375,24 @@ class DenominatorTest(CauseTestCase):
         return loss(labels['targets'], outputs, labels['weights'])
 
     self.assert_cause(Case, 'the number of weights that are not zero in tf1')
+
+  def test_as_many_classes_as_examples(self):
+    class Case(tiny_models.Affine):
+      def make_inputs(self):
+        return tf2verify.normal_inputs((3, 3))
+
+      def make_labels(self):
+        return tf2verify.normal_inputs((3, 3), seed=1)
+
+      def tf1_loss(self, outputs, labels):
+        examples = tf.cast(tf.shape(outputs)[0], tf.float32)
+        return tf.reduce_sum(tf.abs(outputs - labels)) / examples
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.abs(outputs - labels))
+
+    found = tf2verify.verify(Case, stages=['loss']).stages[-1].to_text()
+    self.assertIn('by the batch size in tf1 and by the number of terms in tf2', _joined(found))
 
   def test_sum_for_a_batch_size_that_is_written_down(self):
     class Case(losses.Classified):

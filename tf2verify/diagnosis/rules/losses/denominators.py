@@ -21,6 +21,9 @@ from tf2verify.records.diagnosis import Cause
 _SAME = 1e-3
 # By which tf.compat.v1.losses divides unless it is given another reduction.
 _OF_TF1 = 'nonzero'
+_PLAIN = ('batch', 'one', 'terms')
+# With a term for each example, their number is the batch size.
+_PER_EXAMPLE = {'terms': 'batch'}
 _WITHOUT_ZERO = (
   '; tf.compat.v1.losses divides by the weights that are not zero, unless it is given a reduction: '
   'give an example with a weight of zero (loss_examples) to see which number it is'
@@ -54,12 +57,45 @@ def loss_denominator(evidence: LossOfOutput) -> Cause | None:
         continue
       mine, its = _likeliest(pairs, weighted)
       text = _denominator_text((mine, its), pairs, ratios, weighted) + _per_example(evidence)
+      own = mine.name, its.name
+      others = '' if weighted is not None else _others(own, terms, ratios, evidence.path)
+      if others:
+        return Cause(text + others)
       if weighted is not None and not weighted.label:
         return Cause(text)
       label = '' if weighted is None else weighted.label
       words = mine.name, its.name, terms, evidence.path, label
       return Cause(text, change=Change(Changed.DENOMINATOR, words=words))
   return None
+
+
+def _others(
+  named: tuple[str, str], whose: str, ratios: Sequence[tuple[Evaluated, float]], path: str
+) -> str:
+  """Returns which other numbers have the same ratio; '' for none.
+
+  With as many classes as examples, the number of terms is to the batch size what that is to 1.
+  """
+  plain = [one for one in DENOMINATORS if one.name in _PLAIN]
+  shapes = [one.example.outputs[path].shape for one, _ in ratios]
+  has_one = all(np.prod(shape[1:]) == 1 for shape in shapes)  # term for each example
+
+  def called(names: Sequence[str], terms: str) -> tuple[str, ...]:
+    is_batch = has_one or terms == 'rows'
+    return tuple(_PER_EXAMPLE.get(name, name) if is_batch else name for name in names)
+
+  found = {
+    called([one.name for one in both], terms)
+    for terms in ('rows', 'elements')
+    for both in itertools.permutations(plain, 2)
+    if all(_explains(*both, terms, None, path, *pair) for pair in ratios)
+  }
+  texts = {one.name: one.text for one in plain}
+  said = [
+    f'by {texts[a]} in tf1 and by {texts[b]} in tf2'
+    for a, b in sorted(found - {called(named, whose)})
+  ]
+  return f'; or, since their ratio is the same here, {" or ".join(said)}' if said else ''
 
 
 def _likeliest(
