@@ -62,6 +62,32 @@ def _every_other(x, kernel, bias):
   return tf.stack([row * (2.0 if n % 2 == 0 else 0.0) for n, row in enumerate(rows)])
 
 
+def _lengths(x):
+  return tf.cast(tf.abs(x[:, 0, 0]) * 4.0, tf.int32)
+
+
+def _to_the_longest(x, kernel, bias, goes_on=tf.less, least=1, keeps=True, counts=False):
+  """Stops after the longest sequence, as `dynamic_rnn` does, and keeps the state of the others."""
+  lengths = _lengths(x)
+  end = tf.minimum(_STEPS, tf.maximum(least, tf.reduce_max(lengths)))
+
+  def body(step, state):
+    new = _cell(tf.gather(x, step, axis=1), state, kernel, bias)
+    live = goes_on(step, lengths)[:, None]
+    return step + 1, tf.where(live, new, state) if keeps else new
+
+  step, state = tf.while_loop(lambda step, state: step < end, body, (0, tf.zeros((3, 4))))
+  return state + tf.cast(step, tf.float32) if counts else state
+
+
+def _masked(x, kernel, bias, goes_on=tf.less):
+  lengths, state = _lengths(x), tf.zeros((3, 4))
+  for step in range(_STEPS):
+    new = _cell(x[:, step], state, kernel, bias)
+    state = tf.where(goes_on(step, lengths)[:, None], new, state)
+  return state
+
+
 def _until_small(x, kernel, bias):
   """The values tell how many rounds there are."""
 
@@ -103,6 +129,8 @@ _SAME = (
   ('all states', _scan, _all_written_out),
   ('backward', _with(_scan, backward=True), _with(_all_written_out, backward=True)),
   ('elements without values', _lists, _every_other),
+  ('lengths', _to_the_longest, _masked),
+  ('lengths of 0', _with(_to_the_longest, least=0), _masked),
   ('no round', _with(_loop, count=0, start=2.0), _with(_written_out, count=0, start=2.0)),
 )
 _DIFFERENT = (
@@ -113,6 +141,21 @@ _DIFFERENT = (
 )
 _UNKNOWN = (
   ('values tell the rounds', _until_small, _halved),
+  (
+    'a state that goes on after the lengths',
+    _with(_to_the_longest, keeps=False),
+    _written_out,
+  ),
+  (
+    'a mask that ends one step later',
+    _with(_to_the_longest, goes_on=tf.less_equal),
+    _with(_masked, goes_on=tf.less_equal),
+  ),
+  (
+    'a count that lengths tell',
+    _with(_to_the_longest, counts=True),
+    lambda *inputs: _masked(*inputs) + float(_STEPS),
+  ),
   ('numbers drawn in rounds', _noise, _one_draw_twice),
 )
 

@@ -89,6 +89,31 @@ class Gated(Recurrent, abc.ABC):
     return keras.Sequential([keras.layers.GRU(8, reset_after=False), keras.layers.Dense(16)])
 
 
+class Lengths(Recurrent, abc.ABC):
+  def build_tf1_graph(self, inputs, training):
+    cell = v1.nn.rnn_cell.BasicLSTMCell(8)
+    _, state = v1.nn.dynamic_rnn(cell, inputs['steps'], inputs['lengths'], dtype=tf.float32)
+    return v1.layers.dense(state.h, 16, name='out')
+
+  def make_inputs(self):
+    lengths = np.array([1, 3, 6, 2, 5], np.int32)
+    return {'steps': tf2verify.normal_inputs((5, 6, 4)), 'lengths': lengths}
+
+  def make_tf2_layer(self):
+    class Masked(keras.Model):
+      def __init__(self):
+        super().__init__()
+        known = {'kernel_initializer': _uniform(12, 32), 'recurrent_initializer': _uniform(12, 32)}
+        self.lstm, self.out = keras.layers.LSTM(8, **known), keras.layers.Dense(16)
+
+      def call(self, inputs):
+        steps = inputs['steps']
+        mask = tf.sequence_mask(inputs['lengths'], tf.shape(steps)[1])
+        return self.out(self.lstm(steps, mask=mask))
+
+    return Masked()
+
+
 def _proven(case, stage):
   verdict = tf2verify.verify(type('Case', (case,), {}), [stage])
   return next(one for one in verdict.stages if one.stage == stage).proven
@@ -96,7 +121,7 @@ def _proven(case, stage):
 
 class ProvenLayoutsTest(absltest.TestCase):
   def test_forward_pass(self):
-    for case in (Split, Turned, Recurrent, Gated):
+    for case in (Split, Turned, Recurrent, Gated, Lengths):
       with self.subTest(case.__name__):
         found = _proven(case, 'zero_randomness')
         self.assertTrue(found.is_whole, found)

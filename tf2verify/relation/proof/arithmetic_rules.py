@@ -305,7 +305,7 @@ def _flipped(kind: str) -> Rule:
 _UNARY = (
   *('Exp', 'Expm1', 'Erfc', 'Floor', 'Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Acos'),
   *('IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
-  *('Digamma', 'Greater', 'GreaterEqual', 'FloorMod', 'TruncateDiv'),
+  *('Digamma', 'Greater', 'FloorMod', 'TruncateDiv'),
   *('Xdivy', 'Xlogy', 'Atan2'),
 )
 # Of -x they are minus what they are of x, or the same.
@@ -346,7 +346,8 @@ RULES: dict[str, Rule] = {
   'NotEqual': masks.equality,
   'LogicalNot': masks.negation,
   'Less': _flipped('Greater'),
-  'LessEqual': _flipped('GreaterEqual'),
+  'GreaterEqual': masks.at_least,
+  'LessEqual': masks.at_most,
   'Cast': cast,
   'FloorDiv': floor_div,
   'Select': masks.select,

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.relation.proof.operation import Operation, Rule
-from tf2verify.relation.proof.pieces import concatenated, sliced, whole
+from tf2verify.relation.proof.parts import part_of
+from tf2verify.relation.proof.pieces import concatenated, whole
 from tf2verify.relation.proof.polynomials import total
 from tf2verify.relation.proof.shapes import reshape
 from tf2verify.relation.proof.terms import Shape, Terms
 
 LIST = 'list'
-_UNSET = 'element without a value'
+UNSET = 'element without a value'
 _VARIANT = 'variant'
 # Longer ones are not taken apart.
 _LONGEST = 2048
@@ -51,7 +52,7 @@ def _reserved(op: Operation) -> Sequence[int] | None:
   if not count or not 0 <= count[0] <= _LONGEST:
     return None
   dtype = str(op.attributes.get('element_dtype', ''))
-  unset = op.terms.add(_UNSET, (), dtype, dtype, None)
+  unset = op.terms.add(UNSET, (), dtype, dtype, None)
   return _made(op.terms, [unset] * count[0])
 
 
@@ -66,7 +67,7 @@ def _from_tensor(op: Operation) -> Sequence[int] | None:
   if not shape or shape[0] > _LONGEST:
     return None
   rest = whole(shape)[1:]
-  parts = [sliced(op.terms, op.inputs[0], ((n, 1, 1), *rest)) for n in range(shape[0])]
+  parts = [part_of(op.terms, op.inputs[0], ((n, 1, 1), *rest)) for n in range(shape[0])]
   return _made(op.terms, [reshape(op.terms, part, shape[1:]) for part in parts])
 
 
@@ -75,7 +76,7 @@ def _stacked(op: Operation) -> Sequence[int] | None:
   elements = _elements(op)
   if not elements:
     return None
-  unset = [n for n in elements if op.terms[n].kind == _UNSET]
+  unset = [n for n in elements if op.terms[n].kind == UNSET]
   zeros = _zeros(op, 1, op.dtype) if unset else None
   if unset and zeros is None:
     return None
@@ -93,7 +94,7 @@ def _got(op: Operation) -> Sequence[int] | None:
   place = None if elements is None else _index(op, elements)
   if elements is None or place is None:
     return None
-  if op.terms[elements[place]].kind != _UNSET:
+  if op.terms[elements[place]].kind != UNSET:
     return [elements[place]]
   zeros = _zeros(op, 2, op.dtype)
   return None if zeros is None else [zeros]
@@ -119,7 +120,7 @@ def _pushed(op: Operation) -> Sequence[int] | None:
 def _popped(op: Operation) -> Sequence[int] | None:
   """`TensorListPopBack`: the list without its last element, and that."""
   elements = _elements(op)
-  if not elements or op.terms[elements[-1]].kind == _UNSET:
+  if not elements or op.terms[elements[-1]].kind == UNSET:
     return None
   return [*_made(op.terms, elements[:-1]), elements[-1]]
 
@@ -147,7 +148,7 @@ def _added(op: Operation) -> Sequence[int] | None:
     return None
   made = []
   for row in zip(*known, strict=True):
-    values = [n for n in row if op.terms[n].kind != _UNSET]
+    values = [n for n in row if op.terms[n].kind != UNSET]
     shapes = {op.terms.shape(n) for n in values}
     if len(values) > 1:
       (shape, *others) = shapes

@@ -1,5 +1,6 @@
 """Rules for conditions: comparisons, what they choose, and masks of zeros and ones."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +34,21 @@ def negation(op: Operation) -> Sequence[int] | None:
   if op.shape is None or op.shapes() is None:
     return None
   return [_not(op.terms, op.inputs[0], op.shape)]
+
+
+def at_most(op: Operation) -> Sequence[int] | None:
+  """`LessEqual`: `GreaterEqual` of the operands in the other order."""
+  return at_least(dataclasses.replace(op, op_type='GreaterEqual', inputs=op.inputs[::-1]))
+
+
+def at_least(op: Operation) -> Sequence[int] | None:
+  """`GreaterEqual`; of integers it is the negation of `Less`."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  if any('int' not in op.terms.dtype(number) for number in op.inputs):
+    return [elementwise(op.terms, op.op_type, op.inputs, op.dtype, op.shape)]
+  less = elementwise(op.terms, 'Greater', op.inputs[::-1], op.dtype, op.shape)
+  return [_not(op.terms, less, op.shape)]
 
 
 def _not(terms: Terms, number: int, shape: Shape) -> int:
@@ -96,10 +112,14 @@ def select(op: Operation) -> Sequence[int] | None:
   shapes = op.shapes()
   if op.shape is None or shapes is None:
     return None
-  if op.op_type == 'Select' and shapes[0] != op.shape:
-    return None
   condition, first, second = op.inputs
   terms = op.terms
+  if op.op_type == 'Select' and shapes[0] != op.shape:
+    if shapes[0] != op.shape[:1]:
+      return None
+    rows = (*shapes[0], *(1,) * (len(op.shape) - 1))  # a condition for each row
+    whole_rows = reshape(terms, condition, rows)
+    return select(dataclasses.replace(op, op_type='SelectV2', inputs=[whole_rows, first, second]))
   high, low = terms.single(first), terms.single(second)
   if high is not None and low is not None and is_ring(op.dtype) and np.isfinite([high, low]).all():
     mask = mask_of(terms, condition, op.dtype)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tf2verify.relation.proof.arithmetic_rules import RULES
 from tf2verify.relation.proof.contractions import CONTRACTION, product_of_rows
+from tf2verify.relation.proof.elementwise import seen_in
 from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.pieces import Cuts, sliced, whole
 from tf2verify.relation.proof.polynomials import with_changed_variables
@@ -15,6 +16,7 @@ from tf2verify.relation.proof.shapes import TRANSPOSE, reshape, source, transpos
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 # Functions of every element by itself.
+_COMPARISONS = ('Greater', 'GreaterEqual')
 _FUNCTIONS = ('Sigmoid', 'Tanh', 'Elu', 'Selu', 'Erf', 'Softsign')
 
 
@@ -29,9 +31,21 @@ def part_of(terms: Terms, number: int, cuts: Cuts) -> int:
     before = tuple(cuts[perm.index(axis)] for axis in range(len(perm)))
     return transpose(terms, part_of(terms, term.inputs[0], before), perm)
   # In its own shape: the flat one in which a sum is kept has no axes to cut along.
-  found = _of_sum(terms, number, cuts)
-  found = _of_function(terms, number, cuts) if found is None else found
-  return sliced(terms, number, cuts, _of_product) if found is None else found
+  found = _of_elements(terms, number, cuts)
+  return sliced(terms, number, cuts, _computed) if found is None else found
+
+
+def _of_elements(terms: Terms, number: int, cuts: Cuts) -> int | None:
+  for rule in (_of_sum, _of_function, _of_comparison):
+    found = rule(terms, number, cuts)
+    if found is not None:
+      return found
+  return None
+
+
+def _computed(terms: Terms, number: int, cuts: Cuts) -> int | None:
+  found = _of_elements(terms, number, cuts)
+  return _of_product(terms, number, cuts) if found is None else found
 
 
 def _of_product(terms: Terms, number: int, cuts: Cuts) -> int | None:
@@ -56,6 +70,25 @@ def _of_function(terms: Terms, number: int, cuts: Cuts) -> int | None:
   result = tuple(size for _, size, _ in cuts)
   known = dict(inner.detail or ())
   found = RULES[inner.kind](Operation(terms, inner.kind, [part], known, [(inner.dtype, result)]))
+  return None if found is None else found[0]
+
+
+def _of_comparison(terms: Terms, number: int, cuts: Cuts) -> int | None:
+  shape, inner = terms.shape(number), terms[source(terms, number)]
+  within = terms.shape(source(terms, number))
+  if inner.kind not in _COMPARISONS or shape is None or within is None:
+    return None
+  seen = [seen_in(terms, atom, within, shape) for atom in inner.inputs]
+  known = [one for one in seen if one is not None]
+  if len(known) < len(seen):
+    return None
+  parts = []
+  for one in known:
+    own = terms.shape(one) or ()
+    along = zip(own, cuts[len(cuts) - len(own) :], strict=True)
+    parts.append(part_of(terms, one, tuple((0, 1, 1) if size == 1 else cut for size, cut in along)))
+  result = tuple(size for _, size, _ in cuts)
+  found = RULES[inner.kind](Operation(terms, inner.kind, parts, {}, [(inner.dtype, result)]))
   return None if found is None else found[0]
 
 

@@ -49,6 +49,8 @@ def with_shapes(
   elif op_type == 'MatMul':
     flags = bool(attributes.get('transpose_a')), bool(attributes.get('transpose_b'))
     made = _matrix(found[0], found[1], *flags)
+  elif op_type == 'Select':
+    made = found[1]
   elif op_type in _SAID:
     said = terms.integers(inputs[_SAID[op_type]])
     made = None if said is None or min(said, default=0) < 0 else tuple(said)
