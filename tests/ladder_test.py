@@ -66,17 +66,18 @@ class LadderTest(absltest.TestCase):
 
   def test_variables_of_one_name_and_two_shapes_end_no_run(self) -> None:
     class Dense(tf.Module):
-      def __init__(self, inputs, outputs):
+      def __init__(self, units):
         super().__init__()
-        self.kernel = tf.Variable(tf.ones((inputs, outputs)), name='kernel')
+        self.units = units
 
+      @tf.compat.v1.keras.utils.track_tf1_style_variables
       def __call__(self, x):
-        return x @ self.kernel
+        return tf.compat.v1.layers.dense(x, self.units, use_bias=False, name='fc')
 
     class Port(tf.Module):
       def __init__(self):
         super().__init__()
-        self.parts = [Dense(3, 4), Dense(4, 2)]
+        self.parts = [Dense(4), Dense(2)]
 
       def __call__(self, x):
         return self.parts[1](self.parts[0](x))
@@ -87,7 +88,7 @@ class LadderTest(absltest.TestCase):
 
     verdict = tf2verify.verify(Case, ['determinism'])
     self.assertIs(verdict.status, Status.ERROR)
-    said = "2 variables of the port are called 'kernel', and have different shapes"
+    said = "2 variables of the port are called 'fc/kernel', and have different shapes"
     self.assertIn(said, verdict.first_failure.error.summary)
 
   def test_stage_left_out_shows_the_reason_and_blocks_nothing(self) -> None:

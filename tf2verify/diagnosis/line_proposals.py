@@ -63,7 +63,6 @@ class Proposals:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield list(self._numbers.other_numbers(line))
     yield list(self._numbers.exchanged_numbers(line))
-    yield list(self._numbers.shared_numbers(line))
     yield list(self._flags(line))
     for kind in sorted(UNARY & self._further):
       yield list(self._missing(line, [(kind, None)]))
@@ -71,6 +70,7 @@ class Proposals:
     yield list(self._other_axes(line))
     yield list(self._left_out(line))
     yield list(self._numbers.without_terms(line))
+    yield list(self._numbers.shared_numbers(line))
     yield list(_other_orders(line))
     yield list(self._moved(line))
     yield list(self._other_kinds(line))
