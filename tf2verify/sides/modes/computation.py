@@ -15,6 +15,7 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
+from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.outermost import scope_around
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs, readable_outputs
 from tf2verify.sides.user_code import user_code
@@ -66,9 +67,12 @@ class Computation:
 
   def call_port(self, inputs: Any) -> Any:
     """Calls the port through the case's hook."""
-    hook = self._hook(self._declaration.call_tf2_layer)
-    with scope_around(self._port.layer):
-      return readable_outputs(hook(self._port.layer, inputs, self._run.training))
+    layer = self._port.layer
+    # Without AutoGraph it is the hook as it is.
+    with autograph.switched(self._autograph):
+      hook = layer_parts.call_of(self._declaration, layer)
+    with scope_around(layer):
+      return readable_outputs(hook(layer, inputs, self._run.training))
 
   def outputs_and_labels(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
     """Returns the outputs of a call alone, and the labels of what it is fed with."""
@@ -175,7 +179,7 @@ class Computation:
     return inputs, labels
 
   def _hook(self, hook: Callable[..., Any]) -> Callable[..., Any]:
-    return autograph.converted(hook, by_name=True) if self._autograph else hook
+    return autograph.converted(hook) if self._autograph else hook
 
 
 def mode_tensors(

@@ -13,10 +13,9 @@ from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Effect, Program, effects, output_name
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.tf2 import layer_parts, tracing
 from tf2verify.sides.tf2.port import Port, flat_outputs, readable_outputs
 from tf2verify.sides.tf2.step import losses_of
-from tf2verify.tensorflow_internals import autograph
 
 _ADDED = 'a loss that the port adds, number'
 _TOTAL = 'the total loss'
@@ -58,7 +57,7 @@ def _program(
   declaration: side.Declaration, port: Port, inputs: Any, labels: Any, training: bool
 ) -> Program:
   def compute(fed: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
+    call = layer_parts.call_of(declaration, port.layer)
     outputs = readable_outputs(call(port.layer, fed, training))
     found = {
       output_name(path): leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None

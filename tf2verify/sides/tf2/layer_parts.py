@@ -1,14 +1,14 @@
 """What a port's layer is made of, whether it is of tf-keras, of Keras 3 or a `tf.Module`."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow as tf
 
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.tf2.names_in_common import tell_apart, tell_apart_by_path
-from tf2verify.tensorflow_internals import keras3
+from tf2verify.tensorflow_internals import autograph, keras3
 
 
 def _each_once(variables: Iterable[Any]) -> list[Any]:
@@ -46,6 +46,15 @@ def is_of_keras(layer: Any) -> bool:
   """Returns whether a port is a layer of Keras 3 or of tf-keras."""
   homes = [cls.__module__.partition('.')[0] for cls in type(layer).__mro__]
   return keras3.is_layer(layer) or 'tf_keras' in homes
+
+
+def call_of(declaration: Any, layer: Any) -> Callable[[Any, Any, bool], Any]:
+  """Returns the case's hook that calls a layer, as AutoGraph rewrites it where that is on.
+
+  AutoGraph leaves out the methods of test cases, and with them what these call. Keras has it
+  rewrite its layers by itself.
+  """
+  return autograph.converted(declaration.call_tf2_layer, by_name=not is_of_keras(layer))
 
 
 def variables_made(layer: Any) -> list[Any]:

@@ -16,11 +16,10 @@ from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
 from tf2verify.sides.graphs.reading import Target, target_name
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.tf2 import layer_parts, tracing
 from tf2verify.sides.tf2.port import Port, flat_outputs, readable_outputs
 from tf2verify.sides.tf2.port_records import gradient_record
 from tf2verify.sides.tf2.step import losses_of
-from tf2verify.tensorflow_internals import autograph
 
 _INPUTS, _LABELS, _LOSS = 'inputs', 'labels', 'loss'
 _OF_LABELS = f'[{_LABELS!r}]'
@@ -42,7 +41,7 @@ def traced_port(declaration: side.Declaration, port: Port, run: side.RunSpec) ->
     return _differentiable(declaration, port, run)
 
   def compute(inputs: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
+    call = layer_parts.call_of(declaration, port.layer)
     outputs = readable_outputs(call(port.layer, inputs, run.training))
     found = {
       f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
@@ -101,7 +100,7 @@ def traced_call(
   read: list[tuple[str, ...]] = []
 
   def compute(fed: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
+    call = layer_parts.call_of(declaration, port.layer)
     outputs = readable_outputs(call(port.layer, fed, training))
     found = {
       f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
@@ -142,7 +141,7 @@ def traced_losses(
   """
 
   def compute(fed: dict[str, Any]) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
+    call = layer_parts.call_of(declaration, port.layer)
     outputs = readable_outputs(call(port.layer, fed[_INPUTS], run.training))
     losses = losses_of(declaration, port, outputs, fed.get(_LABELS))
     parts = {loss_function.part_name(place): part for place, part in losses.parts.items()}
@@ -249,7 +248,7 @@ def _differentiable(
     return tf.identity(leaf, f'tf2verify_output/{next(numbers)}') if is_tensor else leaf
 
   def compute(inputs: Any) -> dict[str, Any]:
-    call = autograph.converted(declaration.call_tf2_layer, by_name=True)
+    call = layer_parts.call_of(declaration, port.layer)
     outputs = readable_outputs(call(port.layer, inputs, run.training))
     outputs = nests.map_leaves(own, outputs)
     leaves = flat_outputs(outputs).leaves

@@ -16,7 +16,7 @@ from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.outermost import scope_around
 from tf2verify.sides.tf2.port import array_of, flat_outputs
 from tf2verify.sides.user_code import user_code
-from tf2verify.tensorflow_internals import autograph, keras
+from tf2verify.tensorflow_internals import keras
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,8 +53,7 @@ def save(
   def call(*tensors: Any) -> list[Any]:
     given = iter(tensors)
     nested = nests.map_leaves(lambda _, leaf: next(given), inputs)
-    # AutoGraph leaves out the methods of test cases, and with them what these call.
-    hook = autograph.converted(declaration.call_tf2_layer, by_name=True)
+    hook = layer_parts.call_of(declaration, layer)
     with scope_around(layer):
       nest[:] = [flat_outputs(hook(layer, nested, training))]
     return [leaf for _, leaf in nest[0].leaves if tf.is_tensor(leaf)]

@@ -136,7 +136,7 @@ def framework_step(
   def take(fed: Any, labels: Any) -> Any:
     with tf.GradientTape() as tape:
       with user_code(side.TF2, 'call_tf2_layer'):
-        call = autograph.converted(declaration.call_tf2_layer, by_name=True)
+        call = layer_parts.call_of(declaration, port.layer)
         outputs = readable_outputs(call(port.layer, fed, run.training))
       total = losses_of(declaration, port, outputs, labels).total
     trainable = layer_parts.trainable_of(port.layer)
