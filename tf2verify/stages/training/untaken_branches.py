@@ -6,6 +6,7 @@ taken, the condition is the same each time, and neither side shows what its othe
 
 from tf2verify.errors import NotApplicable
 from tf2verify.sides.graphs.step_run import writing_branches
+from tf2verify.stages.comparison.proving import why_not_related
 from tf2verify.stages.training.step_proof import RelatedStep
 
 _MOST = 3
@@ -20,16 +21,20 @@ def untaken_branches(step: RelatedStep, count: int) -> list[str]:
   """
   taken: dict[str, set[bool]] = {}
   lines = {}
+  if why_not_related(step.graphs.case):
+    return []
   try:
+    if not writing_branches(step.tf1):
+      return []
     for number in range(1, count + 1):
       graph = step.graphs.step_of_tf1(number)
       for name, truth in writing_branches(graph).items():
         taken.setdefault(name, set()).add(truth)
         lines[name] = graph.source_of(name)
-      if not taken:
-        return []
   except NotApplicable:  # a recorded graph is not run here
     return []
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage, and is said
+    return [f'the branches that tf1 takes are not known: {type(error).__name__}: {error}']
   same = [(name, truths.pop()) for name, truths in taken.items() if len(truths) == 1]
   return [
     f'the condition {name} of tf1{"" if lines[name] is None else f" at {lines[name]}"} is '
