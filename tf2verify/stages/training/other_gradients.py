@@ -122,7 +122,7 @@ class _Side:
       raise NotApplicable('what the updates read cannot be had')
     given = dict(zip(tensors, values, strict=True))
     if any(value.dtype.kind not in 'fiub' for value in values):
-      raise NotApplicable('an update reads a variable by its handle, as one of rows does')
+      raise ValueError('an update reads a variable by its handle')  # which is said
     for key, tensor in zip(keys, tensors, strict=True):
       if key in gradients:
         given[tensor] = _scaled(given[tensor], factor)
@@ -150,7 +150,9 @@ class _Side:
     ends = [targets[update_target(name)] for name in names]
     behind = graph.ancestors(ends)
     inside: set[int] = set()
-    slots = {op.name for op in graph.ops if op.op_type == VARIABLE and op.name not in names}
+    # Nor are tables with gradients of rows slots: the model reads them, by their handles.
+    variables = (op.name for op in graph.ops if op.op_type == VARIABLE and op.name not in names)
+    slots = {name for name in variables if applied_target(name) not in targets}
     for position, op in enumerate(graph.ops):
       starts = op.op_type != VARIABLE and any(
         key in gradients or graph.ops[key[0]].name in slots for key in op.inputs
