@@ -16,9 +16,10 @@ from tf2verify.relation.roles import may_be_one, owner
 from tf2verify.relation.roles import role as role_of
 from tf2verify.relation.shared_variables import shared_by
 from tf2verify.relation.sibling_units import Siblings, siblings
+from tf2verify.relation.stored_cells import StoredCell, cell_pairs, stored_cells
 from tf2verify.relation.unit_entries import UnitEntries
 from tf2verify.relation.unit_pairs import UnitPairs
-from tf2verify.relation.variable_uses import LOOP, VariableUses
+from tf2verify.relation.variable_uses import VariableUses
 
 _Shapes = Mapping[str, tuple[int, ...]]
 _Kind = tuple[str, bool]  # dtype, and whether it is trained
@@ -82,6 +83,11 @@ def _scalars(variables: Iterable[VariableRecord]) -> dict[str, _Kind]:
   return {v.name: (v.dtype, v.trainable) for v in variables if v.shape == ()}
 
 
+def _are_paired_singly(one: StoredCell, other: StoredCell) -> bool:
+  """Returns whether each variable has a gate of its own on both sides, and they have one form."""
+  return one.form == other.form and all(len(stored.gates) == 1 for stored in one.variables)
+
+
 def _count(pairs: UnitPairs) -> int:
   """Returns how many variables are in pairs of units."""
   return sum(len(pairs.tf1.units[one].members) for one in pairs.tf2_of)
@@ -107,6 +113,7 @@ class _Entries:
 
   def derivation(self) -> Derivation:
     """Returns everything that the pairs tell."""
+    self._cells()
     places = []
     by_order = {one for one, _ in self._pairs.alike}
     for one in sorted(self._pairs.tf2_of):
@@ -126,7 +133,6 @@ class _Entries:
       # One side may take apart what is one operation of the other: what comes out is the same.
       last = self._pairs.tf1.units[one].ops[-1], self._pairs.tf2.units[other].ops[-1]
       places.append(Place(*last, names))
-    self._cells()
     self._of_same_name()
     self._only_ones_left()
     self._left_in_scopes()
@@ -193,82 +199,16 @@ class _Entries:
       self._add(alternatives, f'{role}: {reason}', is_split)
 
   def _cells(self) -> None:
-    """Pairs cells of recurrent networks, by the shapes that they have in order."""
-    for one, other in self._pairs.tf2_of.items():
-      names = [
-        {name for role, name in uses.units[n].members if role == LOOP}
-        for uses, n in ((self._pairs.tf1, one), (self._pairs.tf2, other))
-      ]
-      if all(names):
-        self._cells_among(self._scopes(0, names[0]), self._scopes(1, names[1]))
-    read = [
-      {name for unit in uses.units for role, name in unit.members if role == LOOP}
-      for uses in (self._pairs.tf1, self._pairs.tf2)
-    ]
-    self._cells_among(self._scopes(0, read[0]), self._scopes(1, read[1]))
-    # Inputs and state of a cell that is written out may lie in either order.
-    self._written_out()
-    # Without a loop of the graph: the steps of a decoder, one after the other.
-    left = [set(shapes) - taken for shapes, taken in zip(self._shapes, self._taken, strict=True)]
-    self._cells_among(self._scopes(0, left[0]), self._scopes(1, left[1]))
-
-  def _written_out(self) -> None:
-    """Pairs cells of Keras with those that tf1 writes out itself: their kernels decide."""
-    others: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
-    for name, shape in self._shapes[1].items():
-      scope, _, last = name.rpartition('/')
-      others[scope][last] = shape
-    open_cells = {
-      scope: cell
-      for scope, cell in others.items()
-      if any(f'{scope}/{key}' not in self._taken[1] for key in cell)
-    }
-    for scope in dict.fromkeys(owner(name) for name in self._shapes[0]):
-      cell = [(name, shape) for name, shape in self._shapes[0].items() if owner(name) == scope]
-      if all(name in self._taken[0] for name, _ in cell):
-        continue
-      for its, port in list(open_cells.items()):
-        alternatives = cell_layouts.raw_lstm(cell, its, port)
-        if alternatives and self._freed(alternatives[0]):
-          del open_cells[its]
-          self._add(alternatives, _CELL)
-          break
-
-  def _freed(self, entries: Sequence[MapEntry]) -> bool:
-    """Takes back what pairs variables of some entries with each other; tells whether it could."""
-    wanted = [{n for e in entries for n in e.tf1}, {n for e in entries for n in e.tf2}]
-    kept = []
-    for choice in self._choices:
-      own = [
-        {n for e in choice.alternatives[0] for n in e.tf1},
-        {n for e in choice.alternatives[0] for n in e.tf2},
-      ]
-      if not own[0] & wanted[0] and not own[1] & wanted[1]:
-        kept.append(choice)
-      elif not (own[0] <= wanted[0] and own[1] <= wanted[1]):
-        return False
-    self._choices = kept
-    return True
-
-  def _cells_among(
-    self, ones: Mapping[str, _Shapes], others: dict[str, dict[str, tuple[int, ...]]]
-  ) -> None:
-    for scope, cell in ones.items():
-      for its, port in list(others.items()):
-        alternatives = cell_layouts.cell_entries(scope, cell, its, port)
-        if alternatives:
-          del others[its]
-          self._add(alternatives, _CELL)
-          break
-
-  def _scopes(self, side: int, read: set[str]) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Returns those of some variables that have no partner, by their scope."""
-    found: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
-    for name, shape in self._shapes[side].items():
-      if name in read and name not in self._taken[side]:
-        scope = cell_layouts.scope(name) if side == 0 else name.rpartition('/')[0]
-        found[scope][name[len(scope) + 1 :]] = shape
-    return dict(found)
+    """Pairs cells of recurrent networks, however their gates, inputs and state are kept."""
+    ones, others = (
+      stored_cells(shapes, uses.repeated, usual)
+      for shapes, uses, usual in zip(
+        self._shapes, (self._pairs.tf1, self._pairs.tf2), cell_layouts.USUAL_ORDERS, strict=True
+      )
+    )
+    for one, other in cell_pairs(ones, others):
+      if not _are_paired_singly(one, other):
+        self._add(cell_layouts.held_entries(one, other), _CELL)
 
   def _of_same_name(self) -> None:
     """Pairs what has no partner, and one name on both sides."""

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord
@@ -54,6 +55,7 @@ class VariableUses:
     matrices: shapes of the variables that matrix products read, sorted, if they have two axes.
     flipped: of variables that products read, whether they do so the other way round.
     paths: of variables, the types of the operations that they pass before they meet data.
+    repeated: variables that a loop reads, or more than one operation: in each round of a loop.
   """
 
   def __init__(
@@ -82,6 +84,7 @@ class VariableUses:
     self._together = [frozenset(ops) for ops in together]
     self._depends = _depends_on_inputs(graph)
     uses = self._uses()
+    self.repeated = _repeated(uses)
     self._together += self._normalizations(uses)
     self.units, self.names = self._made_units(uses)
     self._unit_of = {op: n for n, unit in enumerate(self.units) for op in unit.ops}
@@ -277,6 +280,12 @@ class VariableUses:
         here = {unit: frozenset()}
       arriving.append(here)
     return found
+
+
+def _repeated(uses: Mapping[int, set[tuple[str, str]]]) -> frozenset[str]:
+  read = [member for members in uses.values() for member in members]
+  often = Counter(name for _, name in read)
+  return frozenset(name for role, name in read if role == LOOP or often[name] > 1)
 
 
 def _depends_on_inputs(graph: OpGraph) -> list[bool]:

@@ -13,7 +13,6 @@ from tf2verify.diagnosis.places import VariableLines
 from tf2verify.diagnosis.versions import with_versions
 from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
-from tf2verify.records import rounds
 from tf2verify.records.diagnosis import Cause, Diagnosis
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
@@ -181,8 +180,8 @@ def _both_sides(
   """Returns a run as it is to be looked into, both sides of it, and the port."""
   tf1, port = case.tf1.inspectable(run), traced_port(case, run)
   sides = tf1, port.run()
-  in_loops = all(any(rounds.numbers_of(op.name) for op in one.op_graph.ops) for one in sides)
-  if run.parts or not in_loops or not port.joins_variables:
+  splits = any(op.op_type == 'Split' for one in sides for op in one.op_graph.ops)
+  if run.parts or not run.unrolls or not splits or not port.joins_variables:
     return run, sides, port
   # The gates of a cell lie in another order then, with a bias that TF1 adds later.
   for one in sides:

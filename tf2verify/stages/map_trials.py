@@ -17,6 +17,7 @@ from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Inventory, RunSpec
 from tf2verify.stages.map_doubts import doubts_of
+from tf2verify.stages.value_overlap import ValueOverlap
 
 # Of the greatest element: numbers that are closer are the same but for rounding.
 _SAME = 1e-4
@@ -106,7 +107,8 @@ class Trial:
     until: float,
   ) -> None:
     self._found = found
-    self._port = port
+    self._port, self._reference = port, reference
+    self._overlap: ValueOverlap | None = None
     self._given = given
     self._own = own
     self._values = _values(run, ones.variables)
@@ -146,6 +148,10 @@ class Trial:
         if score.outputs_agree:
           break
       decided = [n for n, rank in ranks.items() if rank == max(ranks.values())]
+      if len(ranks) > 1 and not best.outputs_agree:
+        decided = self._of_most_values(group, chosen, ranks)
+        chosen = [decided[0] if n in group else known for n, known in enumerate(chosen)]
+        best = self._score(chosen)
       if len(decided) > 1:
         entry = self._found.choices[group[0]].alternatives[0][0]
         ambiguous += self._names(group)
@@ -176,6 +182,42 @@ class Trial:
       ambiguous=tuple(dict.fromkeys(ambiguous)),
       exchanged=self._found.crossed if is_exchange else (),
     )
+
+  def _of_most_values(
+    self, group: Sequence[int], chosen: Sequence[int], ranks: Mapping[int, tuple[bool, int]]
+  ) -> list[int]:
+    """Returns with which alternatives the port computes most of what the reference computes.
+
+    Of alternatives that add something to a bias, or do not, those count that the port starts as:
+    a mistake elsewhere does not change that.
+
+    Args:
+      group: the choices that are made together.
+      chosen: the alternative of each choice.
+      ranks: how far each of the group's alternatives fits.
+    """
+    if self._overlap is None:
+      self._overlap = ValueOverlap(self._reference, self._port)
+    alternatives = self._found.choices[group[0]].alternatives
+    fitting = [n for n in ranks if self._starts_alike(alternatives[n])] or list(ranks)
+    numbers = [n for n in fitting if ranks[n] == max(ranks[n] for n in fitting)]
+    counts: dict[int, int] = {}
+    for number in numbers if len(numbers) > 1 else ():
+      if time.monotonic() > self._until:
+        return numbers
+      self._score([number if n in group else known for n, known in enumerate(chosen)])
+      counts[number] = self._overlap.count(self._port.refetched(self._overlap.wanted, {}) or ())
+    return [n for n, count in counts.items() if count == max(counts.values())] or numbers
+
+  def _starts_alike(self, entries: Sequence[MapEntry]) -> bool:
+    """Returns whether the port starts all gates' biases with one number, but for what is added."""
+    for entry in entries:
+      own = [self._own[name] for name in entry.tf2]
+      if all(value.ndim == 1 for value in own):
+        starts = np.concatenate(entry.to_tf1(own))
+        if not np.isclose(starts, starts[0]).all():
+          return False
+    return True
 
   def _names(self, group: Sequence[int]) -> list[str]:
     entries = [entry for n in group for entry in self._found.choices[n].alternatives[0]]

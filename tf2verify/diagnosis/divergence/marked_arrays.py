@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.value_pairs import may_be_alike, signature
 from tf2verify.numerics.relayout import alike_as_held, are_reordered
+from tf2verify.numerics.signatures import may_be_alike, signature
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -16,15 +16,13 @@ from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.divergence.written_rounds import pair_in_written_rounds
 from tf2verify.numerics.relayout import Relayout, alike_as_held, is_constant
+from tf2verify.numerics.signatures import may_be_alike, signature
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
-from tf2verify.reference.arrays import widened
 from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
 # Values of one side are held in memory up to this size, smaller tensors first.
 _MOST_BYTES = 128 * 2**20
-# Sums of one set of numbers in two orders agree this far.
-_CLOSE = 1e-4
 _TRANSPOSE = 'Transpose'
 # Multiples of its inverse are numbers that a programmer may write, and counts.
 _FINEST_ROUND = 1000.0 * 1024.0
@@ -244,22 +242,3 @@ def _identifies(value: np.ndarray) -> bool:
     return not is_constant(value)
   (number,) = np.abs(value.astype(np.complex128)).ravel().tolist()
   return math.isfinite(number) and not (number * _FINEST_ROUND).is_integer()
-
-
-def signature(value: np.ndarray) -> np.ndarray:
-  """Returns three numbers that do not depend on the order of the elements."""
-  wide = np.abs(widened(value))
-  finite = wide[np.isfinite(wide)]
-  if not finite.size:
-    return np.zeros(3)
-  return np.array([finite.sum(), np.sqrt(np.square(finite).sum()), finite.max()])
-
-
-def may_be_alike(one: np.ndarray, others: np.ndarray) -> np.ndarray:
-  """Returns which signatures allow that arrays yield the same as another one.
-
-  Args:
-    one: the signature of that.
-    others: those of the arrays, in rows.
-  """
-  return np.asarray((np.abs(one - others) <= _CLOSE * np.maximum(one, others)).all(axis=-1))

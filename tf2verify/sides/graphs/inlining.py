@@ -1,5 +1,6 @@
 """Functions of a graph put in the places of what calls them: a branch, the rounds of a loop."""
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,10 +23,10 @@ def operation(graph: tf.Graph, name: str) -> tf.Operation | None:
   """
   found = _PLACES.search(name)
   if found is None:
-    try:
-      return graph.get_operation_by_name(name)
-    except KeyError:
-      return None
+    for known in (name, rounds.whole(name)):
+      with contextlib.suppress(KeyError):
+        return graph.get_operation_by_name(known)
+    return None
   call = operation(graph, name[: found.start()])
   if call is None:
     return None

@@ -40,7 +40,7 @@ def take_apart(
   Args:
     graph_def: the graph, which is changed.
     evaluate: returns the values of some of its tensors, by name.
-    in_parts: whether outputs of a `Split` in a round get operations of their own.
+    in_parts: whether outputs of a `Split` get operations of their own.
   """
   with_taken_branches(graph_def, evaluate, passes_on=True)
   with_unrolled_loops(graph_def, evaluate)
@@ -82,15 +82,15 @@ def with_unrolled_loops(
 
 
 def split_apart(graph_def: Any) -> None:
-  """Lets each output of a `Split` in a round be yielded by an operation of its own.
+  """Lets each output of a `Split` be yielded by an operation of its own.
 
-  The gates of a cell lie in one tensor, in an order that is not the same in TF1 and Keras; pairs
-  are made of operations.
+  The gates of a cell lie in one tensor, in an order that is not the same in TF1 and Keras, or in
+  none; pairs are made of operations.
 
   Args:
     graph_def: the graph, which is changed.
   """
-  splits = [node for node in graph_def.node if node.op == 'Split' and rounds.numbers_of(node.name)]
+  splits = [node for node in graph_def.node if node.op == 'Split']
   if not splits:
     return
   graph = imported(graph_def)

@@ -45,7 +45,7 @@ def user_source(op: tf.Operation) -> SourceLine | None:
   if lines is not None:
     return lines.get(op.name)
   known: Mapping[str, Around] = getattr(op.graph, _LAYERS, {})
-  return with_layers(line_of_stack(op.traceback), known.get(op.name, Around()))
+  return with_layers(line_of_stack(op.traceback or ()), known.get(op.name, Around()))
 
 
 def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:

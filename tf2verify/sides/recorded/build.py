@@ -10,6 +10,7 @@ from tf2verify.errors import NotApplicable, RecordingError
 from tf2verify.recordings import observations
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
+from tf2verify.records import rounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.sides.process import randomness
@@ -72,7 +73,7 @@ class RecordedBuild:
     """Returns the line of the reference's code that made an operation."""
     if self._lines is None:
       self._lines = lines_of(self._recording, self._entry)
-    return self._lines.get(op.name)
+    return self._lines.get(op.name) or self._lines.get(rounds.whole(op.name))
 
   def stand_ins_behind(self, names: Iterable[str]) -> tuple[RefusedOp, ...]:
     """Returns the replaced operations that operations or tensors depend on."""

@@ -97,7 +97,7 @@ def _unrolled(
   in_parts: bool,
 ) -> BuiltGraph:
   """Returns a graph with the rounds of its loops; itself without loops."""
-  if is_apart(built.graph):
+  if is_apart(built.graph) and not in_parts:
     return built
   graph_def = built.graph.as_graph_def()
 

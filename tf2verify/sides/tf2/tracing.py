@@ -199,7 +199,7 @@ class TracedPort:
     Raises:
       NotTraceable: it uses a resource that is not a variable of the port.
     """
-    if is_apart(self.traced.graph):
+    if is_apart(self.traced.graph) and not in_parts:
       return self
     handles, constants = _captured(self.traced, self.names)
     graph_def = self._with_handles(handles)

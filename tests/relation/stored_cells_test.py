@@ -1,0 +1,133 @@
+"""Tests of tf2verify.relation.stored_cells: which variables are the cell of a recurrent network."""
+
+from absl.testing import absltest, parameterized
+
+from tf2verify.relation.cell_layouts import USUAL_ORDERS, held_entries
+from tf2verify.relation.stored_cells import cell_pairs, permutations, stored_cells
+
+X, H = 2, 3
+
+
+def cells(repeated=None, side=1, **shapes):
+  shapes = {name.replace('__', '/'): shape for name, shape in shapes.items()}
+  return stored_cells(shapes, set(shapes) if repeated is None else repeated, USUAL_ORDERS[side])
+
+
+def gates_of(cell):
+  return {stored.name: (stored.rows, stored.gates) for stored in cell.variables}
+
+
+_PER_GATE = {f'{kind}_{gate}': shape for gate in 'ifco' for kind, shape in
+             (('W', (X, H)), ('U', (H, H)), ('b', (H,)))}  # fmt: skip
+
+
+class StoredCellsTest(parameterized.TestCase):
+  def test_a_variable_for_each_gate(self):
+    (cell, *_) = cells(**_PER_GATE)
+    self.assertEqual((cell.gates, cell.inputs, cell.units), (4, X, H))
+    self.assertEqual((cell.order, cell.is_told), ('ifco', True))
+    self.assertEqual(gates_of(cell)['W_f'], ('x', (1,)))
+    self.assertEqual(gates_of(cell)['U_f'], ('h', (1,)))
+    self.assertEqual(gates_of(cell)['b_o'], ('', (3,)))
+
+  def test_gates_are_told_by_name_in_whatever_order_they_are_made(self):
+    made = {name: _PER_GATE[name] for name in sorted(_PER_GATE, reverse=True)}
+    (cell, *_) = cells(**made)
+    found = gates_of(cell)
+    for gate in 'ifco':
+      numbers = {found[f'{kind}_{gate}'][1] for kind in 'WUb'}
+      self.assertEqual(numbers, {(cell.order.index(gate),)})
+
+  @parameterized.parameters(
+    ('input_gate forget_gate candidate output_gate', 'ifco'),
+    ('in forget cell out', 'ifco'),
+    ('Wi Wf Wg Wo', 'ifco'),
+    ('f i o c', 'fioc'),
+    ('reset update new', 'rzc'),
+    ('Wz Wr Wh', 'zrc'),
+    ('u r c', 'zrc'),
+    ('one two three four', ''),
+    ('first second third', ''),
+  )
+  def test_words(self, names, order):
+    shapes = {f'{name}__kernel': (X + H, H) for name in names.split()}
+    shapes |= {f'{name}__bias': (H,) for name in names.split()}
+    cell = next(one for one in cells(**shapes) if one.units == H and len(one.names) == len(shapes))
+    self.assertEqual(cell.order, order)
+
+  def test_two_gates_in_one_variable(self):
+    shapes = {'gates__kernel': (X + H, 2 * H), 'gates__bias': (2 * H,)}
+    shapes |= {'candidate__kernel': (X + H, H), 'candidate__bias': (H,)}
+    cell = next(one for one in cells(side=0, **shapes) if one.units == H)
+    self.assertEqual((cell.gates, cell.order), (3, 'rzc'))
+    self.assertEqual(gates_of(cell)['gates/bias'], ('', (0, 1)))
+
+  def test_kernels_of_one_shape_are_told_by_their_names(self):
+    cell = cells(Wx=(H, 4 * H), Wh=(H, 4 * H), b=(4 * H,))[0]
+    self.assertEqual({name: rows for name, (rows, _) in gates_of(cell).items()},
+                     {'Wx': 'x', 'Wh': 'h', 'b': ''})  # fmt: skip
+
+  @parameterized.parameters(
+    {'W': (X + H, 4 * H), 'b': (4 * H,), 'g': (H,)},  # five biases
+    {'w_x': (X, 4 * H), 'w_h': (H + 1, 4 * H), 'b': (4 * H,)},
+    {'w_x': (X, 3 * H), 'w_h': (H, 4 * H)},
+  )
+  def test_what_is_no_cell_of_four_gates(self, **shapes):
+    self.assertFalse([cell for cell in cells(**shapes) if cell.gates == 4 and cell.units == H])
+
+  def test_layers_of_no_loop_are_no_cells(self):
+    """The heads of an attention have the shapes of gates."""
+    shapes = {f'{name}__kernel': (H, H) for name in ('query', 'key')}
+    ones, others = cells((), **shapes), cells((), W=(H, 2 * H))
+    self.assertEqual(list(cell_pairs(ones, others)), [])
+
+  def test_each_variable_is_in_one_pair(self):
+    shapes = {f'{end}__{name}': shape for end in ('fw', 'bw') for name, shape in _PER_GATE.items()}
+    whole = {f'{end}__kernel': (X + H, 4 * H) for end in ('fw', 'bw')}
+    whole |= {f'{end}__bias': (4 * H,) for end in ('fw', 'bw')}
+    pairs = list(cell_pairs(cells(**whole), cells(**shapes)))
+    self.assertLen(pairs, 2)
+    for one, other in pairs:
+      self.assertEqual({n[:2] for n in one.names}, {n[:2] for n in other.names})
+
+
+class PermutationsTest(absltest.TestCase):
+  def test_names_on_both_sides_leave_one(self):
+    one = cells(side=0, basic_lstm_cell__kernel=(X + H, 4 * H), basic_lstm_cell__bias=(4 * H,))[0]
+    other = cells(**_PER_GATE)[0]
+    self.assertEqual(list(permutations(one, other)), [(0, 2, 1, 3)])
+
+  def test_without_names_all_are_tried(self):
+    one = cells(W=(X + H, 4 * H), b=(4 * H,))[0]
+    other = cells(**_PER_GATE)[0]
+    self.assertLen(set(permutations(one, other)), 24)
+
+  def test_the_order_of_keras_comes_first(self):
+    one = cells(side=0, lstm_cell__kernel=(X + H, 4 * H), lstm_cell__bias=(4 * H,))[0]
+    other = cells(lstm_cell__kernel=(X, 4 * H), lstm_cell__recurrent_kernel=(H, 4 * H),
+                  lstm_cell__bias=(4 * H,))[0]  # fmt: skip
+    found = list(permutations(one, other))
+    self.assertEqual((found[0], len(set(found))), ((0, 2, 1, 3), 24))
+
+
+class HeldEntriesTest(absltest.TestCase):
+  def test_variables_of_a_gate_are_paired_alone(self):
+    one = cells(**_PER_GATE)[0]
+    shapes = {f'{gate}__kernel': (X + H, H) for gate in 'ifco'}
+    shapes |= {f'{gate}__bias': (H,) for gate in 'ifco'}
+    entries = held_entries(one, cells(**shapes)[0])[0]
+    self.assertEqual({(entry.tf1, entry.tf2) for entry in entries},
+      {((f'W_{g}', f'U_{g}'), (f'{g}/kernel',)) for g in 'ifco'}
+      | {((f'b_{g}',), (f'{g}/bias',)) for g in 'ifco'})  # fmt: skip
+
+  def test_state_above_the_inputs_is_tried(self):
+    one = cells(**_PER_GATE)[0]
+    shapes = {'kernel': (X + H, 4 * H), 'bias': (4 * H,)}
+    found = held_entries(one, cells(**shapes)[0])
+    layouts = {entry.layout for entries in found for entry in entries if len(entry.tf1) > 4}
+    self.assertTrue(any('(x+h)' in layout for layout in layouts))
+    self.assertTrue(any('(h+x)' in layout for layout in layouts))
+
+
+if __name__ == '__main__':
+  absltest.main()
