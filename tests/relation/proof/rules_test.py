@@ -250,6 +250,18 @@ SAME = (
   ('stacked', lambda x, y: tf.stack([x, y])[1], lambda x, y: y, [X, Y]),
   ('unstacked', lambda x: tf.unstack(x, axis=1)[2], lambda x: x[:, 2], [X]),
   (
+    'stack_of_steps_turned',
+    lambda x, y: tf.transpose(tf.stack([tf.tanh(x), tf.sin(y), x * y]), [1, 0, 2]),
+    lambda x, y: tf.stack([tf.tanh(x), tf.sin(y), x * y], 1),
+    [X, Y],
+  ),
+  (
+    'stack_of_steps_turned_back',
+    lambda x, y: tf.transpose(tf.stack([tf.tanh(x), tf.sin(y)], 2), [2, 0, 1]),
+    lambda x, y: tf.stack([tf.tanh(x), tf.sin(y)]),
+    [X, Y],
+  ),
+  (
     'sizes',
     lambda x: tf.reshape(x, [tf.shape(x)[0] * 2, -1]),
     lambda x: tf.reshape(x, [8, 3]),
@@ -467,6 +479,24 @@ DIFFERENT = (
   ('other_step', lambda x: x[:, ::2], lambda x: x[:, :3], [X]),
   ('reversed', lambda x: x[::-1], lambda x: x, [X]),
   ('other_row', lambda x: tf.unstack(x)[1], lambda x: tf.unstack(x)[2], [X]),
+  (
+    'stack_of_steps_turned_otherwise',
+    lambda x, y: tf.transpose(tf.stack([tf.tanh(x), tf.sin(y)]), [1, 2, 0]),
+    lambda x, y: tf.reshape(tf.stack([tf.tanh(x), tf.sin(y)], 1), [4, 6, 2]),
+    [X, Y],
+  ),
+  (
+    'stack_in_another_order_turned',
+    lambda x, y: tf.transpose(tf.stack([tf.tanh(x), tf.sin(y)]), [1, 0, 2]),
+    lambda x, y: tf.stack([tf.sin(y), tf.tanh(x)], 1),
+    [X, Y],
+  ),
+  (
+    'stack_of_squares_turned_inside',
+    lambda x, y: tf.transpose(tf.stack([tf.tanh(x), tf.sin(y)]), [0, 2, 1]),
+    lambda x, y: tf.stack([tf.tanh(x), tf.sin(y)]),
+    [(4, 4), (4, 4)],
+  ),
   (
     'product_exchanged',
     lambda x, w: tf.matmul(x, w),

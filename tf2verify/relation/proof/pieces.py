@@ -153,6 +153,41 @@ def concatenated(terms: Terms, parts: Sequence[int], axis: int) -> int:
   return reshape(terms, made, result)
 
 
+def transposed_stack(terms: Terms, number: int, perm: Sequence[int]) -> int | None:
+  """Transposes tensors that are stacked so that they are stacked along another axis.
+
+  `dynamic_rnn` stacks what the steps yield before it transposes to examples first, where a loop
+  in Python stacks along the axis of the steps at once.
+
+  Args:
+    terms: all terms.
+    number: of a term of known shape.
+    perm: the order of its axes.
+
+  Returns:
+    None if it is no stack, or if the tensors themselves have their axes in another order then.
+  """
+  shape, stack = terms.shape(number), source(terms, number)
+  if terms[stack].kind != CONCATENATION or shape is None:
+    return None
+  axis, parts, coarse = terms[stack].detail, terms[stack].inputs, terms.shape(stack) or ()
+  if coarse[axis] != len(parts):  # every operand has one element along the axis
+    return None
+  found = [places for axes, places in blocks(coarse, shape) or () if axis in axes]
+  wide = [place for places in found for place in places if shape[place] != 1]
+  if len(wide) != 1 or shape[wide[0]] != len(parts):
+    return None
+  (old,) = wide
+  rest = [place for place in perm if place != old and shape[place] != 1]
+  if rest != sorted(rest):
+    return None
+  result = [shape[place] for place in perm]
+  new = list(perm).index(old)
+  result[new] = 1
+  moved = [reshape(terms, part, tuple(result)) for part in parts]
+  return concatenated(terms, moved, new)
+
+
 def _without_ones(before: int, size: int, after: int) -> Shape:
   return (*((before,) if before != 1 else ()), size, *((after,) if after != 1 else ()))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
 from tf2verify.relation.proof.parts import part_of
-from tf2verify.relation.proof.pieces import Cuts, concatenated, whole
+from tf2verify.relation.proof.pieces import Cuts, concatenated, transposed_stack, whole
 from tf2verify.relation.proof.polynomials import is_ring, total
 from tf2verify.relation.proof.shapes import reshape, source, transpose
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
@@ -26,7 +26,10 @@ def transposed(op: Operation) -> Sequence[int] | None:
   if shape is None or order is None or len(order) != len(shape):
     return None
   perm = [axis % len(shape) for axis in order]
-  return [transpose(op.terms, op.inputs[0], perm)] if sorted(perm) == sorted(set(perm)) else None
+  if sorted(perm) != sorted(set(perm)):
+    return None
+  stack = transposed_stack(op.terms, op.inputs[0], perm)
+  return [transpose(op.terms, op.inputs[0], perm) if stack is None else stack]
 
 
 def _concatenation(axis_first: bool) -> Rule:
