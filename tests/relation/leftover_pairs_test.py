@@ -84,12 +84,22 @@ class LeftoverPairsTest(parameterized.TestCase):
   def test_a_scale_is_no_shift_whatever_the_numbers_say(self):
     tf1 = {'m/gamma': (5,), 'm/beta': (5,)}
     tf2 = {'n/beta': (5,), 'n/gamma': (5,)}
-    self.assertEqual(found({}, tf1, tf2), [({'m/gamma': 'n/gamma', 'm/beta': 'n/beta'}, 1)])
+    self.assertEqual(found({}, tf1, tf2), [({'m/gamma': 'n/gamma'}, 1), ({'m/beta': 'n/beta'}, 1)])
 
   def test_names_that_share_a_word_are_no_choice_of_numbers(self):
     tf1 = {'m/v': (5,), 'm/attention': (5,)}
     tf2 = {'n/attention': (5,), 'n/v': (5,)}
-    self.assertEqual(found({}, tf1, tf2), [({'m/v': 'n/v', 'm/attention': 'n/attention'}, 1)])
+    self.assertEqual(
+      found({}, tf1, tf2), [({'m/v': 'n/v'}, 1), ({'m/attention': 'n/attention'}, 1)]
+    )
+
+  def test_numbers_of_blocks_follow_the_name_that_all_of_them_have(self):
+    tf1 = {f'flow/{name}{n}': (5,) for n in range(2) for name in 'wu'}
+    tf2 = {f'flows/{n}/{name}': (5,) for n in range(2) for name in 'uw'}
+    pairs = {one: other for known, _ in found({}, tf1, tf2) for one, other in known.items()}
+    self.assertEqual(
+      pairs, {f'flow/{name}{n}': f'flows/{n}/{name}' for n in range(2) for name in 'wu'}
+    )
 
   def test_what_only_one_side_has_more_of_stays_without_a_partner(self):
     self.assertEqual(found({}, {'m/p': (5,), 'm/q': (5,)}, {'n/x': (5,)}), [])

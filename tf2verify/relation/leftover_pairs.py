@@ -20,7 +20,7 @@ from tf2verify.relation.derived_layouts import (
   splits,
 )
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.roles import may_be_one, told_pairs
+from tf2verify.relation.roles import WORD, may_be_one, told_pairs
 
 _Shapes = Mapping[str, tuple[int, ...]]
 # Of so many variables, every order is an alternative.
@@ -39,7 +39,7 @@ def leftover_pairs(
   """
   left = dict(tf1), dict(tf2)
   for scope, other in _scopes(pairs, tf1):
-    for kind in (without_ones, math.prod):  # the sizes of the axes, then the number of elements
+    for kind in _KINDS:
       inside = _inside(left[0], scope), _inside(left[1], other)
       for ones, others in _groups(*inside, kind):
         alternatives = _alternatives(ones, others, tf1, tf2)
@@ -163,16 +163,30 @@ def _inside(left: _Shapes, scope: str) -> _Shapes:
 
 
 def _groups(
-  ones: _Shapes, others: _Shapes, kind: Callable[[tuple[int, ...]], Hashable]
+  ones: _Shapes, others: _Shapes, kind: Callable[[str, Shape], Hashable]
 ) -> Iterator[tuple[list[str], list[str]]]:
   """Yields what is of one kind as often on both sides."""
   found: tuple[dict[Hashable, list[str]], ...] = (defaultdict(list), defaultdict(list))
   for kinds, shapes in zip(found, (ones, others), strict=True):
     for name, shape in shapes.items():
-      kinds[kind(shape)].append(name)
+      kinds[kind(name, shape)].append(name)
   for key, names in found[0].items():
     if len(names) == len(found[1].get(key, ())):
       yield names, found[1][key]
+
+
+def _stem(name: str) -> str:
+  """Returns the last component of a name without its numbers: `w` for `flow/w0`."""
+  return ''.join(WORD.findall(name.lower().rpartition('/')[2]))
+
+
+# What tells which variables may be which, the most telling first: the sizes of the axes and what
+# they are called, the sizes alone, the number of elements.
+_KINDS: tuple[Callable[[str, Shape], Hashable], ...] = (
+  lambda name, shape: (without_ones(shape), _stem(name)),
+  lambda name, shape: without_ones(shape),
+  lambda name, shape: math.prod(shape),
+)
 
 
 def _alternatives(

@@ -88,6 +88,12 @@ def _are_paired_singly(one: StoredCell, other: StoredCell) -> bool:
   return one.form == other.form and all(len(stored.gates) == 1 for stored in one.variables)
 
 
+def _is_learned(kind: _Kind) -> bool:
+  """Returns whether a variable of one number is trained: a bias of one unit, and no counter."""
+  dtype, is_trained = kind
+  return is_trained and dtype.startswith(('float', 'bfloat'))
+
+
 def _count(pairs: UnitPairs) -> int:
   """Returns how many variables are in pairs of units."""
   return sum(len(pairs.tf1.units[one].members) for one in pairs.tf2_of)
@@ -266,8 +272,12 @@ class _Entries:
       if len(entry.tf1) == len(entry.tf2) == 1
     }
     left = [
-      {name: shape for name, shape in shapes.items() if name not in taken and shape}
-      for shapes, taken in zip(self._shapes, self._taken, strict=True)
+      {
+        name: shape
+        for name, shape in shapes.items()
+        if name not in taken and (shape or _is_learned(kinds[name]))
+      }
+      for shapes, taken, kinds in zip(self._shapes, self._taken, self._scalars, strict=True)
     ]
     for reason, alternatives in leftover_pairs(pairs, left[0], left[1]):
       first = alternatives[0][0]

@@ -136,17 +136,7 @@ class Trial:
     for group in self._alike():
       if best.outputs_agree:
         break
-      ranks = {0: best.rank}
-      for number in range(1, len(self._found.choices[group[0]].alternatives)):
-        if time.monotonic() > self._until:
-          break
-        trial = [number if n in group else known for n, known in enumerate(chosen)]
-        score = self._score(trial)
-        ranks[number] = score.rank
-        if score.rank > best.rank:
-          best, chosen = score, trial
-        if score.outputs_agree:
-          break
+      best, chosen, ranks = self._tried(group, best, chosen)
       decided = [n for n, rank in ranks.items() if rank == max(ranks.values())]
       if len(ranks) > 1 and not best.outputs_agree:
         decided = self._of_most_values(group, chosen, ranks)
@@ -182,6 +172,23 @@ class Trial:
       ambiguous=tuple(dict.fromkeys(ambiguous)),
       exchanged=self._found.crossed if is_exchange else (),
     )
+
+  def _tried(
+    self, group: Sequence[int], best: _Score, chosen: list[int]
+  ) -> tuple[_Score, list[int], dict[int, tuple[bool, int]]]:
+    """Returns what fits best of the alternatives of a group, and how far each one fits."""
+    ranks = {0: best.rank}
+    for number in range(1, len(self._found.choices[group[0]].alternatives)):
+      if time.monotonic() > self._until:
+        break
+      trial = [number if n in group else known for n, known in enumerate(chosen)]
+      score = self._score(trial)
+      ranks[number] = score.rank
+      if score.rank > best.rank:
+        best, chosen = score, trial
+      if score.outputs_agree:
+        break
+    return best, chosen, ranks
 
   def _of_most_values(
     self, group: Sequence[int], chosen: Sequence[int], ranks: Mapping[int, tuple[bool, int]]

@@ -247,6 +247,20 @@ class ValueTest(LadderTestCase):
     self.assertIs(verdict.status, Status.PASSED, verdict.to_text())
     self.assertIn('tf1_loss is NaN and tf2_loss is ', verdict.to_text())
 
+  def test_empty_mask_that_a_metric_of_the_port_mends(self):
+    class Case(Sequences):
+      def tf1_metrics(self, outputs, labels):
+        losses, mask = self.terms(outputs, labels)
+        return {'mean': tf.reduce_sum(losses * mask) / tf.reduce_sum(mask)}
+
+      def tf2_metrics(self, outputs, labels):
+        losses, mask = self.terms(outputs, labels)
+        return {'mean': tf.math.divide_no_nan(tf.reduce_sum(losses * mask), tf.reduce_sum(mask))}
+
+    verdict = verdict_of(Case)
+    self.assertIs(verdict.status, Status.PASSED, verdict.to_text())
+    self.assertIn('metric mean of tf1 is NaN and that of the port is 0', verdict.to_text())
+
   def test_labels_that_are_all_ignored(self):
     class Case(Sequences):
       def make_labels(self):
@@ -280,6 +294,26 @@ class ValueTest(LadderTestCase):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels['classes'], outputs)[:3]
 
     self.assert_first_failure(Case, STAGE, 'loss value', 'shape differs', 'tf1: (4,)')
+
+  def test_a_term_that_is_the_same_on_every_example_is_no_constant_if_gradients_differ(self):
+    class Case(Squared):
+      def advantage(self, labels):
+        return (labels - tf.reduce_mean(labels)) / tf.math.reduce_std(labels)
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs)) + self.term(outputs, self.advantage(labels))
+
+      def tf2_loss(self, outputs, labels):
+        size = float(labels.shape[0] * labels.shape[1])
+        scaled = self.advantage(labels) * tf.sqrt(size / (size + 1.0))
+        return tf.reduce_mean(tf.square(outputs)) + self.term(outputs, scaled)
+
+      def term(self, outputs, advantage):
+        return tf.reduce_mean(tf.maximum(advantage, 0.0) * (1.0 + 1e-3 * tf.tanh(outputs)))
+
+    found = verdict_of(Case)
+    self.assertIs(found.status, Status.FAILED)
+    self.assertNotIn('one side adds a constant', found.to_text())
 
   def test_own_example(self):
     class Case(Squared):

@@ -305,9 +305,26 @@ class Averaged(Annealed, abc.ABC):
     return loss
 
 
+class OfPieces(Averaged, abc.ABC):
+  """The same with a rate that is chosen by the count."""
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = v1.train.piecewise_constant(step, [1, 3], [0.1, 0.05, 0.01])
+    applied = v1.train.GradientDescentOptimizer(rate).minimize(loss, step)
+    with tf.control_dependencies([applied]):
+      return v1.train.ExponentialMovingAverage(0.99, step).apply(v1.trainable_variables())
+
+  def make_tf2_optimizer(self):
+    optimizer = _Averages()
+    rate = keras.optimizers.schedules.PiecewiseConstantDecay([1, 3], [0.1, 0.05, 0.01])
+    optimizer.descent = keras.optimizers.SGD(rate)
+    return optimizer
+
+
 class AveragesTest(absltest.TestCase):
-  def _found(self, **hooks):
-    verdict = tf2verify.verify(type('Case', (Averaged,), hooks), [_STAGE])
+  def _found(self, base=Averaged, **hooks):
+    verdict = tf2verify.verify(type('Case', (base,), hooks), [_STAGE])
     return next(stage for stage in verdict.stages if stage.stage == _STAGE)
 
   def test_right_port(self):
@@ -321,6 +338,18 @@ class AveragesTest(absltest.TestCase):
     text = found.to_text()
     self.assertIn('update shadow of logits/kernel [had 1,000 steps been taken before]', text)
     self.assertIn('(RealDiv', text)
+
+  def test_a_rate_in_branches(self):
+    found = self._found(OfPieces)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    found = self._found(
+      OfPieces, decay=lambda _, count: tf.minimum(0.999, (1 + count) / (10 + count))
+    )
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    text = found.to_text()
+    self.assertIn('update shadow of logits/kernel [had 1,000 steps been taken before]', text)
+    self.assertRegex(text, r'the port has\s+0\.99\d+\s+\(Minimum')
+    self.assertNotRegex(text, r'the port has\s+0\.01\s')
 
 
 class UpdatesTest(absltest.TestCase):

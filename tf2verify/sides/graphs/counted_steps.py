@@ -89,14 +89,20 @@ def _variables_behind(
 
 
 class CountedStep:
-  """A step whose count can be set: every variable that each step adds 1 to, or multiplies."""
+  """A step whose count can be set: every variable that each step adds 1 to, or multiplies.
 
-  def __init__(self, step: StepGraph, taken: int) -> None:
+  Attributes:
+    has_branches: whether it has conditions.
+  """
+
+  def __init__(self, step: StepGraph, taken: int, branches: bool = True) -> None:
     """Takes a step.
 
     Args:
       step: as it was built, from the values before it.
       taken: how many steps were taken before it.
+      branches: whether other branches are taken at other counts; the step's own otherwise, so that
+        what else follows the count can be seen.
 
     Raises:
       WrittenOtherwise: a variable is written in a way that cannot be taken apart.
@@ -105,7 +111,8 @@ class CountedStep:
     self._run = step_run(step)
     self._values = {variable.name: variable.value for variable in step.variables.values()}
     self._states = states_of(self.graph, self._values, taken)
-    self._branches = any(node.op in _CONDITIONS for node in step.graph_def.node)
+    self.has_branches = any(node.op in _CONDITIONS for node in step.graph_def.node)
+    self._branches = branches and self.has_branches
     ends = self.graph.targets()
     trained = {ends[name] for name in _trained(self.graph) if name in ends}
     self._dependent = _dependent(self.graph, self._states, trained)
@@ -204,6 +211,8 @@ class CountedStep:
     """
     graph = self.graph
     behind = graph.ancestors(self._ends(names))
+    if all(name.startswith(_UPDATES) for name in names):  # not of the rate, see `_trained`
+      behind -= graph.ancestors(self._ends(_trained(graph) & graph.targets().keys()))
     alone: set[int] = set()
     for position, op in enumerate(graph.ops):
       inputs_alone = all(n in alone or graph.ops[n].op_type == CONSTANT for n, _ in op.inputs)

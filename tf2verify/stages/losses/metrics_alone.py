@@ -17,6 +17,7 @@ from tf2verify.sides import loss_function
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.losses import reference_faults
 from tf2verify.stages.stage import CaseUnderTest
 
 METRIC = 'metric'
@@ -71,6 +72,10 @@ class MetricsAlone:
       value = other.value
       if value.dtype.kind in 'fiu' and one.value.dtype.kind in 'fiu':
         value = value.astype(one.value.dtype)  # counts are floats on one side
+      fault = reference_faults.metric_zero_by_zero(self._model, example, name, one.value, value)
+      if fault:
+        self._comparison.blind_spots.append(fault)
+        continue
       key = TensorKey(METRIC, name, example.name)
       self._comparison.tensors(key, one.value, value, self._case.tolerance)
       self._pairs.setdefault(name, []).append((one.value, other))

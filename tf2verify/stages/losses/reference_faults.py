@@ -40,13 +40,39 @@ def zero_by_zero(model: LossExample, result: LossResult) -> str:
     model: the outputs and labels of the case.
     result: what both losses yield for its outputs.
   """
-  if result.example.outputs is not model.outputs:
-    return ''
   ports = [value.value for value in (result.tf2, result.traced) if value is not None]
-  finite = all(bool(np.isfinite(value).all()) for value in ports)
-  if not np.isnan(result.tf1.value).all() or not finite:
+  return _fixed_nan(model, result.example, ('tf1_loss', result.tf1.value), ('tf2_loss', ports))
+
+
+def metric_zero_by_zero(
+  model: LossExample, example: LossExample, name: str, tf1: np.ndarray, tf2: np.ndarray
+) -> str:
+  """Returns the same of a metric.
+
+  Args:
+    model: the outputs and labels of the case.
+    example: those that the metric was given.
+    name: of the metric.
+    tf1: what the reference yields.
+    tf2: what the port yields.
+  """
+  sides = (f'metric {name} of tf1', tf1), ('that of the port', [tf2])
+  return _fixed_nan(model, example, *sides)
+
+
+def _fixed_nan(
+  model: LossExample,
+  example: LossExample,
+  one: tuple[str, np.ndarray],
+  other: tuple[str, Sequence[np.ndarray]],
+) -> str:
+  if example.outputs is not model.outputs:
+    return ''
+  (tf1, value), (tf2, ports) = one, other
+  finite = all(bool(np.isfinite(port).all()) for port in ports)
+  if value.dtype.kind != 'f' or not np.isnan(value).all() or not finite:
     return ''
   return (
-    f'tf1_loss is NaN and tf2_loss is {float(np.sum(ports[0])):.6g} on {result.example.name}: '
+    f'{tf1} is NaN and {tf2} is {float(np.sum(ports[0])):.6g} on {example.name}: '
     'the reference divides 0 by 0 there, which the port fixes: not compared'
   )

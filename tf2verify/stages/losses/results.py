@@ -8,9 +8,12 @@ import numpy as np
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.numerics.output_relations import Relation, pulled_back
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable, dtype_name
+from tf2verify.records.difference import Difference
 from tf2verify.records.loss_values import LossExample, LossValue
 from tf2verify.records.table import Table
 
+# What is compared, and what marks the runs of the port's loss as a `tf.function`.
+LOSS, GRADIENT, TRACED = 'loss', 'loss gradient', ', tf.function'
 # A loss is a sum: its rounding error grows with the number of terms.
 _TIMES_RTOL = 10
 # What is close to zero is a loss that is nearly none.
@@ -51,6 +54,13 @@ class LossReading:
         further = pulled_back(relation, source, given).astype(source.dtype)
         total = further if total is None else np.asarray(total + further)
     return total
+
+
+def is_offset(results: Sequence[LossResult], differences: Sequence[Difference]) -> bool:
+  """Returns whether a constant may have been added: to all losses, and to no gradient."""
+  names = {difference.run.removesuffix(TRACED) for difference in differences}
+  is_everywhere = all(result.example.name in names for result in results)
+  return is_everywhere and all(difference.quantity != GRADIENT for difference in differences)
 
 
 def place(path: str) -> str:

@@ -33,10 +33,14 @@ from tf2verify.stages.losses.kept_tensors import kept_tensors
 from tf2verify.stages.losses.kept_values import KeptValues
 from tf2verify.stages.losses.loss_graphs import of_loss_alone
 from tf2verify.stages.losses.results import (
+  GRADIENT,
+  LOSS,
+  TRACED,
   LossReading,
   LossResult,
   comparable,
   gradient_tolerance,
+  is_offset,
   loss_tolerance,
   place,
   same_when_traced,
@@ -46,7 +50,6 @@ from tf2verify.stages.losses.results import (
 from tf2verify.stages.losses.without_variables import without_variables
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
-LOSS, GRADIENT = 'loss', 'loss gradient'
 _NOT_GRADED = 'gradients with respect to {} were not compared: it depends on no variable of tf1'
 _FIXED_SIZE = (
   'a number of examples, or of steps where those come first, is written into tf2_loss; only if the '
@@ -54,7 +57,6 @@ _FIXED_SIZE = (
 )
 MODEL = "the model's outputs"
 _VALUE = 'value'
-_TRACED = ', tf.function'
 # How often the port's loss is called on the same data, to see that it stays the same.
 _CALLS = 3
 
@@ -137,7 +139,7 @@ class SeparateLosses:
     # The model's own come first, and none at all where the port's loss changes from call to call.
     examples = {result.example.name: result for result in self._results}
     for name, result in list(examples.items()):
-      examples[name + _TRACED] = result
+      examples[name + TRACED] = result
     failed = {d.run for d in self._comparison.differences if d.aspect is not Aspect.PRESENCE}
     found = next((name for name in examples if name in failed), None)
     if found is None:
@@ -297,7 +299,7 @@ class SeparateLosses:
     self._compare_with(self._comparison, result, result.tf2, name)
     same = same_when_traced(result, self._reading, case.tolerance, case.gradient_tolerance)
     if result.traced is not None and not (same and self._failed(name)):
-      self._compare_with(self._comparison, result, result.traced, name + _TRACED)
+      self._compare_with(self._comparison, result, result.traced, name + TRACED)
     self._excuse_rounding(self._comparison, result)
 
   def _compared_again(self, result: LossResult, tf2: LossValue) -> Sequence[Difference]:
@@ -369,18 +371,17 @@ class SeparateLosses:
   def _causes_with(
     self, results: Sequence[LossResult], weights: Callable[[LossExample], tuple[Weights, ...]]
   ) -> Iterator[Cause]:
-    computed = [weights(result.example) for result in results]
-    both = zip(results, computed, strict=True)
-    pairs = [
-      (Evaluated(r.example, r.tf1.value, w), Evaluated(r.example, r.tf2.value, w)) for r, w in both
-    ]
-    tf1, tf2 = [one for one, _ in pairs], [other for _, other in pairs]
+    computed = [(result, weights(result.example)) for result in results]
+    tf1 = [Evaluated(result.example, result.tf1.value, own) for result, own in computed]
+    tf2 = [Evaluated(result.example, result.tf2.value, own) for result, own in computed]
     for known in loss_evidence(tf1, tf2, self._reading.read):
-      yield from causes_of(known)
+      for cause in causes_of(known):
+        if cause.rule != 'constant_offset' or is_offset(results, self._comparison.differences):
+          yield cause
 
   def _where_they_differ(self) -> str:
     """Returns that extreme examples alone differ, where that is so."""
-    runs = {d.run.removesuffix(_TRACED) for d in self._comparison.differences}
+    runs = {d.run.removesuffix(TRACED) for d in self._comparison.differences}
     different = [r.example.name for r in self._results if r.example.name in runs]
     same = [r.example.name for r in self._results if r.example.name not in runs]
     if MODEL in different or not different or not same:

@@ -79,12 +79,39 @@ def compare_later_counts(step: RelatedStep, comparison: Comparison) -> tuple[tup
       tf1 = opened.enter_context(contextlib.closing(CountedStep(step.tf1, step.number - 1)))
       if is_large and not tf1.dependent():
         return ()  # the port is not traced for this alone
-      return _compared(step, tf1, comparison, opened)
+      found = _compared(step, tf1, comparison, opened)
+      return found or _in_own_branches(step, tf1, comparison)
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return ()
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
     comparison.blind_spots.append(f'{_NOT_COMPARED}: {type(error).__name__}: {error}'[:_LONGEST])
     return ()
+
+
+def _in_own_branches(
+  step: RelatedStep, known: CountedStep, comparison: Comparison
+) -> tuple[tuple[str, str], ...]:
+  """Compares updates in the branches that the step itself takes, as a piecewise rate has them.
+
+  In other branches, what is trained follows the count too, and with it all updates. The rate is
+  compared by itself.
+  """
+  with contextlib.ExitStack() as opened:
+    number = step.number - 1
+    other = opened.enter_context(contextlib.closing(CountedStep(step.tf2, number)))
+    if not (known.has_branches or other.has_branches):
+      return ()
+    sides = [
+      opened.enter_context(contextlib.closing(CountedStep(side, number, branches=False)))
+      for side in (step.tf1, step.tf2)
+    ]
+    shared = sides[0].tensors().keys() & sides[1].tensors().keys()
+    names = sorted(
+      name for name in (sides[0].dependent() | sides[1].dependent()) & shared if _is_update(name)
+    )
+    pair = _Pair(step, sides[0], sides[1], names)
+    apart = pair.first_apart()
+    return () if apart is None else pair.told(apart, comparison)
 
 
 def _compared(
