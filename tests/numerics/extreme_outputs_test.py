@@ -18,6 +18,11 @@ def examples(outputs, labels, related=()):
 
 
 class OutputsTest(absltest.TestCase):
+  def test_outputs_of_one_shape_are_not_the_same(self):
+    outputs = {'log_q': np.zeros((4,), np.float32), 'log_p': np.ones((4,), np.float32)}
+    normal = examples(outputs, {})['normal outputs'].outputs
+    self.assertGreater(np.min(np.abs(normal['log_q'] - normal['log_p'])), 0.01)
+
   def test_saturated_logits_by_class(self):
     found = examples({'': LOGITS}, {'': CLASSES})
     right, wrong = (found[f'saturated, {name}'].outputs[''] for name in ('right', 'wrong'))

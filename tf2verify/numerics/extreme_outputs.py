@@ -70,7 +70,8 @@ def _values(model: LossExample, read: Sequence[str]) -> Mapping[str, Any]:
     right[path] = 2.0 * target - 1.0
 
   def normal(path: str) -> _Array:
-    generator = np.random.RandomState(_SEED)
+    # Each output has numbers of its own: a term that compares two of them would be 0 otherwise.
+    generator = np.random.RandomState(_SEED + list(read).index(path))
     values = _NORMAL * generator.standard_normal(outputs[path].shape)
     return _as_probabilities(outputs[path], values).astype(outputs[path].dtype)
 

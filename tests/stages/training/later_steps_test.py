@@ -213,6 +213,12 @@ class LaterRatesTest(parameterized.TestCase):
   def test_texts(self, tf1, tf2, words):
     self.assertIn(words, later_rates(_rates(tf1, tf2)))
 
+  def test_rounding_at_great_counts_makes_no_stairs(self):
+    def rate(shift):
+      return lambda n: float(np.float32(1.0) / np.sqrt(np.float32(n + shift)))
+
+    self.assertNotIn('staircase', later_rates(_rates(rate(1), rate(2))))
+
   def test_the_same(self):
     self.assertEqual(later_rates(_rates(_stairs(300, 0.5), _stairs(300, 0.5))), '')
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ _ALIGNED = (
   'every example of {} is ones and then zeros, and both sides agree; from its end, as zeros and '
   'then ones, they differ: one side may count the ones, where the other one reads which they are; '
   'if other masks can occur, give some'
+)
+_SYMMETRIC = (
+  '{} is symmetric, and both sides agree; with some elements below its diagonal left out they '
+  'differ: one side may read columns for rows; if it need not be symmetric, give one that is not'
 )
 _UNPROVEN = (
   "at the case's own inputs both sides agree, at {size} their outputs differ; no difference of the "
@@ -92,7 +96,7 @@ def other_inputs(
   if told:
     return list(known)
   greater = [] if known else _greater_inputs(case, run, proven)
-  return [*known, *greater, *_other_masks(case, run, proven)]
+  return [*known, *greater, *_other_structure(case, run, proven)]
 
 
 def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
@@ -121,11 +125,11 @@ def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) ->
   return [_UNPROVEN.format(size=size, where=tested and f', the first is {tested}')]
 
 
-def _other_masks(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
-  """Runs both sides with masks the other way round; returns what to say where they differ then.
+def _other_structure(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
+  """Runs both sides with masks the other way round, and with matrices that are not symmetric.
 
   Masks often are ones and then zeros in every example: a side that only counts the ones computes
-  the same.
+  the same. So does one that reads the columns of a symmetric matrix for its rows.
 
   Args:
     case: both sides, which agree.
@@ -135,39 +139,66 @@ def _other_masks(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> li
   is_all = proven is not None and not proven.regions and not proven.reason
   if is_all or case.tf1.fixed_size:
     return []
+  kinds = (
+    (_is_aligned, lambda leaf: np.flip(leaf, -1), 'from its end', _ALIGNED),
+    (_is_symmetric, _half, 'not symmetric', _SYMMETRIC),
+  )
   said = []
-  for path in _aligned_masks(run.inputs):
-    turned = dataclasses.replace(
-      run, inputs=_from_the_end(run.inputs, path), size=f'inputs{path} from its end'
-    )
-    trial = _compared(case, turned)
-    if trial is not None and trial.differences:
-      said.append(_ALIGNED.format(f'inputs{path}' if path else 'the input'))
+  for fits, change, how, text in kinds:
+    for path in _paths(run.inputs, fits):
+      inputs = _changed(run.inputs, path, change)
+      other = dataclasses.replace(run, inputs=inputs, size=f'inputs{path} {how}')
+      trial = _compared(case, other)
+      if trial is not None and trial.differences:
+        said.append(text.format(f'inputs{path}' if path else 'the input'))
   return said
 
 
-def _from_the_end(inputs: Any, path: str) -> Any:
-  """Returns the nest with one array the other way round along its last axis."""
-
-  def turned(at: str, leaf: np.ndarray) -> np.ndarray:
-    return np.flip(leaf, -1) if at == path else leaf
-
-  return nests.map_leaves(turned, inputs)
+def _changed(inputs: Any, path: str, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+  """Returns the nest with one array changed."""
+  return nests.map_leaves(lambda at, leaf: change(leaf) if at == path else leaf, inputs)
 
 
-def _aligned_masks(inputs: Any) -> list[str]:
-  """Returns the places of arrays of which every row is ones and then zeros, not all the same."""
-  found = []
+def _paths(inputs: Any, fits: Callable[[np.ndarray], bool]) -> list[str]:
+  """Returns the places of some arrays."""
+  found: list[str] = []
 
   def look(path: str, leaf: np.ndarray) -> np.ndarray:
-    is_mask = leaf.dtype.kind in 'bif' and leaf.ndim > 1 and bool(np.isin(leaf, (0, 1)).all())
-    if is_mask and leaf.any() and not leaf.all():
-      steps = np.diff(leaf.astype(np.int8), axis=-1)
-      if steps.any() and bool((steps <= 0).all()):
-        found.append(path)
+    if fits(leaf):
+      found.append(path)
     return leaf
 
   nests.map_leaves(look, inputs)
+  return found
+
+
+def _is_aligned(leaf: np.ndarray) -> bool:
+  """Returns whether every row is ones and then zeros, and they are not all the same."""
+  is_mask = leaf.dtype.kind in 'bif' and leaf.ndim > 1 and bool(np.isin(leaf, (0, 1)).all())
+  if not is_mask or not leaf.any() or leaf.all():
+    return False
+  steps = np.diff(leaf.astype(np.int8), axis=-1)
+  return bool(steps.any()) and bool((steps <= 0).all())
+
+
+def _is_symmetric(leaf: np.ndarray) -> bool:
+  """Returns whether an array has symmetric matrices, from which elements can be left out."""
+  if leaf.dtype.kind not in 'bif' or leaf.ndim < 2 or leaf.shape[-1] != leaf.shape[-2]:
+    return False
+  is_same = bool(np.array_equal(leaf, np.swapaxes(leaf, -1, -2)))
+  return is_same and not np.array_equal(_half(leaf), leaf)
+
+
+def _half(leaf: np.ndarray) -> np.ndarray:
+  """Returns matrices without some elements below the diagonal; two of each row stay at least.
+
+  A row of which all is masked is one that nobody gives.
+  """
+  found: np.ndarray = leaf.copy()
+  for matrix in found.reshape(-1, *leaf.shape[-2:]):
+    for row, values in enumerate(matrix):
+      below = np.flatnonzero(values[:row])
+      values[below[: max(np.count_nonzero(values) - 2, 0)]] = 0
   return found
 
 

@@ -98,6 +98,10 @@ def first_apart(rates: Rates) -> str:
   )
 
 
+# Of the rate before: rounding changes float32 by 6e-8.
+_LEAST_STEP = 1e-6
+
+
 class _Side:
   """The schedule of one side."""
 
@@ -117,7 +121,10 @@ class _Side:
       first = self._change(start)
       second = None if first is None else self._change(first)
       if first is not None and second is not None and second - first > 1:
-        return first, second
+        before, after = self.at(first - 1, first)
+        # Of a smooth schedule, rounding makes stairs at great counts.
+        if abs(after - before) > _LEAST_STEP * abs(before):
+          return first, second
     return None
 
   def _change(self, start: int) -> int | None:
