@@ -322,6 +322,36 @@ class OfPieces(Averaged, abc.ABC):
     return optimizer
 
 
+class OwnRate(Annealed, abc.ABC):
+  """A rate that the port computes itself, in no optimizer."""
+
+  bound = 50.0
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - 1.0))
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = v1.train.cosine_decay(0.1, step, 50)
+    return v1.train.GradientDescentOptimizer(rate).minimize(loss, step)
+
+  def make_tf2_optimizer(self):
+    return tf.Variable(0, dtype=tf.int64, trainable=False)
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs), labels)
+    done = tf.minimum(tf.cast(optimizer, tf.float32), self.bound) / 50.0
+    rate = 0.05 * (1.0 + tf.cos(3.1415927 * done))
+    variables = layer.trainable_variables
+    for one, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+      one.assign_sub(rate * gradient)
+    optimizer.assign_add(1)
+    return loss
+
+
 class AveragesTest(absltest.TestCase):
   def _found(self, base=Averaged, **hooks):
     verdict = tf2verify.verify(type('Case', (base,), hooks), [_STAGE])
@@ -350,6 +380,13 @@ class AveragesTest(absltest.TestCase):
     self.assertIn('update shadow of logits/kernel [had 1,000 steps been taken before]', text)
     self.assertRegex(text, r'the port has\s+0\.99\d+\s+\(Minimum')
     self.assertNotRegex(text, r'the port has\s+0\.01\s')
+
+  def test_a_rate_that_nobody_tells(self):
+    found = self._found(OwnRate)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    found = self._found(OwnRate, bound=1e9)
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    self.assertIn('update logits/kernel [had 1,000 steps been taken before]', found.to_text())
 
 
 class UpdatesTest(absltest.TestCase):

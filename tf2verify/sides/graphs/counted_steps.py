@@ -95,7 +95,9 @@ class CountedStep:
     has_branches: whether it has conditions.
   """
 
-  def __init__(self, step: StepGraph, taken: int, branches: bool = True) -> None:
+  def __init__(
+    self, step: StepGraph, taken: int, branches: bool = True, trained: bool = False
+  ) -> None:
     """Takes a step.
 
     Args:
@@ -103,6 +105,7 @@ class CountedStep:
       taken: how many steps were taken before it.
       branches: whether other branches are taken at other counts; the step's own otherwise, so that
         what else follows the count can be seen.
+      trained: whether to look at what the step trains too, since no rate tells of it.
 
     Raises:
       WrittenOtherwise: a variable is written in a way that cannot be taken apart.
@@ -114,8 +117,9 @@ class CountedStep:
     self.has_branches = any(node.op in _CONDITIONS for node in step.graph_def.node)
     self._branches = branches and self.has_branches
     ends = self.graph.targets()
-    trained = {ends[name] for name in _trained(self.graph) if name in ends}
-    self._dependent = _dependent(self.graph, self._states, trained)
+    self._trains = trained
+    given = set() if trained else {ends[name] for name in _trained(self.graph) if name in ends}
+    self._dependent = _dependent(self.graph, self._states, given)
     self._base: dict[str, np.ndarray] = {}
 
   @property
@@ -135,7 +139,10 @@ class CountedStep:
     that the same step trains is as the step leaves these at its own count.
     """
     counted = {update_target(name) for name in self._states}
-    left_out = {*_trained(self.graph), *counted, RATE_TARGET}  # rates are compared by themselves
+    left_out = {*counted, RATE_TARGET}  # rates are compared by themselves
+    if self._trains:
+      return {name: one for name, one in _targets(self.graph).items() if name not in left_out}
+    left_out |= _trained(self.graph)
     if self._branches:  # the graph is made anew at each count, and all of it follows
       left_out |= {name for name in self.graph.targets() if name.startswith(_UPDATES)}
     return {name: one for name, one in _targets(self.graph).items() if name not in left_out}
@@ -185,7 +192,8 @@ class CountedStep:
       if found is None:
         made = self._built_anew(count, names, perturber)
         # There, what the step trains follows the count as well.
-        yield made and {n: _unknown(v) if n.startswith(_UPDATES) else v for n, v in made.items()}
+        unknown = () if self._trains else [n for n in made or () if n.startswith(_UPDATES)]
+        yield made and {**made, **{name: _unknown(made[name]) for name in unknown}}
       else:
         yield {**(fixed or {}), **dict(zip(following, found, strict=True))}
 
@@ -211,7 +219,8 @@ class CountedStep:
     """
     graph = self.graph
     behind = graph.ancestors(self._ends(names))
-    if all(name.startswith(_UPDATES) for name in names):  # not of the rate, see `_trained`
+    if not self._trains and all(name.startswith(_UPDATES) for name in names):
+      # Not of the rate, see `_trained`.
       behind -= graph.ancestors(self._ends(_trained(graph) & graph.targets().keys()))
     alone: set[int] = set()
     for position, op in enumerate(graph.ops):

@@ -26,8 +26,9 @@ from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import why_not_related
+from tf2verify.stages.training.step_notes import has_rates
 from tf2verify.stages.training.step_proof import RelatedStep
-from tf2verify.stages.training.step_quantities import GRADIENT, LOSS, UPDATE
+from tf2verify.stages.training.step_quantities import GRADIENT, LOSS, UPDATE, Steps
 
 _UPDATES = update_target('')
 
@@ -61,12 +62,15 @@ class _Apart:
   names: tuple[str, ...]
 
 
-def compare_later_counts(step: RelatedStep, comparison: Comparison) -> tuple[tuple[str, str], ...]:
+def compare_later_counts(
+  step: RelatedStep, comparison: Comparison, steps: Steps
+) -> tuple[tuple[str, str], ...]:
   """Compares losses and gradients at later counts of steps.
 
   Args:
     step: a step that agrees.
     comparison: takes the findings.
+    steps: those that were taken: if they tell no rates, all updates are compared.
 
   Returns:
     By the run of a difference, its cause.
@@ -80,7 +84,8 @@ def compare_later_counts(step: RelatedStep, comparison: Comparison) -> tuple[tup
       if is_large and not tf1.dependent():
         return ()  # the port is not traced for this alone
       found = _compared(step, tf1, comparison, opened)
-      return found or _in_own_branches(step, tf1, comparison)
+      found = found or _in_own_branches(step, tf1, comparison)
+      return found if found or has_rates(steps) else _of_unknown_rates(step, comparison)
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return ()
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
@@ -103,6 +108,22 @@ def _in_own_branches(
       return ()
     sides = [
       opened.enter_context(contextlib.closing(CountedStep(side, number, branches=False)))
+      for side in (step.tf1, step.tf2)
+    ]
+    shared = sides[0].tensors().keys() & sides[1].tensors().keys()
+    names = sorted(
+      name for name in (sides[0].dependent() | sides[1].dependent()) & shared if _is_update(name)
+    )
+    pair = _Pair(step, sides[0], sides[1], names)
+    apart = pair.first_apart()
+    return () if apart is None else pair.told(apart, comparison)
+
+
+def _of_unknown_rates(step: RelatedStep, comparison: Comparison) -> tuple[tuple[str, str], ...]:
+  """Compares what a step adds to all variables, where an optimizer tells no rate."""
+  with contextlib.ExitStack() as opened:
+    sides = [
+      opened.enter_context(contextlib.closing(CountedStep(side, step.number - 1, trained=True)))
       for side in (step.tf1, step.tf2)
     ]
     shared = sides[0].tensors().keys() & sides[1].tensors().keys()

@@ -135,6 +135,11 @@ def _ends_in_nan(steps: Steps) -> list[str]:
   ]
 
 
+def has_rates(steps: Steps) -> bool:
+  """Returns whether both sides tell their learning rates."""
+  return all(_has_rate(step) for run in (steps.tf1, steps.tf2) for step in run.steps)
+
+
 def _has_loss(step: TrainingStep) -> bool:
   return step.loss is not None
 

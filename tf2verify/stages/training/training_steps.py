@@ -200,7 +200,7 @@ class _Judge:
     """Looks beyond steps that agree; returns causes by run, and what is proven of a step."""
     if self._related is None:
       return (), None
-    counts = compare_later_counts(self._related, comparison)
+    counts = compare_later_counts(self._related, comparison, steps)
     comparison.blind_spots += untaken_branches(self._related, self._count)
     proven = relate(self._related, comparison)
     told = settings_apart(steps, proven)
