@@ -6,7 +6,7 @@ update of both sides is computed again from scaled gradients, with slots to matc
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.step_run import StepGraph, applied_target, step_run, update_target
+from tf2verify.sides.graphs.step_run import (
+  StepGraph,
+  applied_target,
+  gradient_target,
+  step_run,
+  update_target,
+)
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.proving import why_not_related
@@ -40,6 +46,9 @@ def other_gradients(step: RelatedStep) -> list[str]:
       return []
     with contextlib.ExitStack() as opened:
       sides = [opened.enter_context(contextlib.closing(_Side(s))) for s in (step.tf1, step.tf2)]
+      if not all(side.trained() for side in sides):
+        for side in sides:  # what an optimizer of somebody's own is given is not known
+          side.target = gradient_target
       return list(_told(step, *sides))
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return []  # of what cannot be run alone nothing is known
@@ -51,6 +60,12 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> Iterator[str]:
   names = sorted(tf1.trained() & tf2.trained())
   if not names or tf1.slots(names) != tf2.slots(names):
     return  # slots that only one side has would not be scaled with the others
+  ones, others = tf1.gradients(names), tf2.gradients(names)
+  layouts = step.tf2.layouts
+  for name in names:
+    port = others[name] if name not in layouts else layouts[name].to_tf1(others[name])
+    if _apart(ones[name], port, 0.0) > _SAME:
+      return  # one side adds something to the gradient later, a decay, which is not to be scaled
   for factor in (1.0, *_FACTORS):
     one, other = tf1.added(names, factor), tf2.added(names, factor)
     for name in names:
@@ -78,11 +93,16 @@ class _Part:
 
 
 class _Side:
-  """A step of one side."""
+  """A step of one side.
+
+  Attributes:
+    target: returns the name of a variable's gradient, as an update is given it.
+  """
 
   def __init__(self, step: StepGraph) -> None:
     self._run: GraphRun = step_run(step)
     self._values = {one.name: one.value for one in step.variables.values()}
+    self.target: Callable[[str], str] = applied_target
 
   @property
   def _graph(self) -> OpGraph:
@@ -100,7 +120,7 @@ class _Side:
       for name in self._values
       if all(
         len(self._graph.ops[targets[target]].inputs) == 1 if target in targets else False
-        for target in (applied_target(name), update_target(name))
+        for target in (self.target(name), update_target(name))
       )
     }
 
@@ -109,6 +129,13 @@ class _Side:
     part = self._part(names)
     read = {self._graph.ops[n].name for n, _ in part.entering if self._is_variable(n)}
     return frozenset(one for one in read - set(names) if self._values[one].shape)
+
+  def gradients(self, names: list[str]) -> _Values:
+    """Returns the gradients of variables."""
+    values = self._run.refetched([self._tensor(self._gradient(name)) for name in names], {})
+    if values is None:
+      raise NotApplicable('the gradients cannot be had')
+    return dict(zip(names, values, strict=True))
 
   def added(self, names: list[str], factor: float) -> _Values:
     """Returns what a step adds to variables where gradients are scaled, and slots with them."""
@@ -152,7 +179,7 @@ class _Side:
     inside: set[int] = set()
     # Nor are tables with gradients of rows slots: the model reads them, by their handles.
     variables = (op.name for op in graph.ops if op.op_type == VARIABLE and op.name not in names)
-    slots = {name for name in variables if applied_target(name) not in targets}
+    slots = {name for name in variables if self.target(name) not in targets}
     for position, op in enumerate(graph.ops):
       starts = op.op_type != VARIABLE and any(
         key in gradients or graph.ops[key[0]].name in slots for key in op.inputs
@@ -166,7 +193,7 @@ class _Side:
     return _Part(frozenset(entering), after)
 
   def _gradient(self, name: str) -> TensorKey:
-    return self._graph.ops[self._graph.targets()[applied_target(name)]].inputs[0]
+    return self._graph.ops[self._graph.targets()[self.target(name)]].inputs[0]
 
   def _is_variable(self, position: int) -> bool:
     return self._graph.ops[position].op_type == VARIABLE
