@@ -248,6 +248,18 @@ SAME = (
   ('parts', lambda x: tf.concat(tf.split(x, 3, 1), 1), lambda x: x, [X]),
   ('sliced_twice', lambda x: x[1:][:, 2:][1:], lambda x: x[2:4, -4:], [X]),
   ('stacked', lambda x, y: tf.stack([x, y])[1], lambda x, y: y, [X, Y]),
+  (
+    'greatest_of_negatives',
+    lambda x, y: tf.maximum(-x * tf.exp(y), -x * tf.clip_by_value(tf.exp(y), 0.8, 1.2)),
+    lambda x, y: -tf.minimum(tf.exp(y) * x, tf.clip_by_value(tf.exp(y), 0.8, 1.2) * x),
+    [X, Y],
+  ),
+  (
+    'least_of_negatives',
+    lambda x, y: tf.minimum(-x, -2.0 * y),
+    lambda x, y: -tf.maximum(x, 2.0 * y),
+    [X, Y],
+  ),
   ('unstacked', lambda x: tf.unstack(x, axis=1)[2], lambda x: x[:, 2], [X]),
   (
     'stack_of_steps_turned',
@@ -478,6 +490,18 @@ DIFFERENT = (
   ('shifted_slice', lambda x: x[1:3], lambda x: x[:2], [X]),
   ('other_step', lambda x: x[:, ::2], lambda x: x[:, :3], [X]),
   ('reversed', lambda x: x[::-1], lambda x: x, [X]),
+  (
+    'greatest_of_negatives_kept',
+    lambda x, y: tf.maximum(-x, -y),
+    lambda x, y: -tf.maximum(x, y),
+    [X, Y],
+  ),
+  (
+    'greatest_of_one_negative',
+    lambda x, y: tf.maximum(-x, y),
+    lambda x, y: -tf.minimum(x, y),
+    [X, Y],
+  ),
   ('other_row', lambda x: tf.unstack(x)[1], lambda x: tf.unstack(x)[2], [X]),
   (
     'stack_of_steps_turned_otherwise',

@@ -21,7 +21,18 @@ def extreme(terms: Terms, kind: str, operands: Sequence[int], dtype: str, shape:
   for one, other in itertools.permutations(operands, 2):
     if terms.shape(one) == shape and _bounds(terms, kind, one, other):
       return one
+  if dtype.startswith('float') and all(_is_negative(terms, one) for one in operands):
+    # The greatest of -x and -y is -1 times the least of x and y.
+    opposite = 'Minimum' if kind == 'Maximum' else 'Maximum'
+    positive = [total(terms, [(one, -1)], dtype, terms.shape(one) or ()) for one in operands]
+    return total(terms, [(extreme(terms, opposite, positive, dtype, shape), -1)], dtype, shape)
   return elementwise(terms, kind, operands, dtype, shape, commutes=True)
+
+
+def _is_negative(terms: Terms, number: int) -> bool:
+  """Returns whether a term is written as -1 times something."""
+  is_known = terms.value(number) is None and terms.shape(number) is not None
+  return is_known and split_factor(terms, number)[0] < 0
 
 
 def _bounds(terms: Terms, kind: str, one: int, other: int) -> bool:
