@@ -81,6 +81,10 @@ class StoredCellsTest(parameterized.TestCase):
     ones, others = cells((), **shapes), cells((), W=(H, 2 * H))
     self.assertEqual(list(cell_pairs(ones, others)), [])
 
+  def test_kernels_of_an_attention_that_a_decoder_reads_in_each_step_are_no_cells(self):
+    ones, others = cells(memory__kernel=(X + H, 3 * H)), cells(dense__kernel=(X + H, 3 * H))
+    self.assertEqual(list(cell_pairs(ones, others)), [])
+
   def test_each_variable_is_in_one_pair(self):
     shapes = {f'{end}__{name}': shape for end in ('fw', 'bw') for name, shape in _PER_GATE.items()}
     whole = {f'{end}__kernel': (X + H, 4 * H) for end in ('fw', 'bw')}

@@ -124,12 +124,22 @@ def cell_pairs(
   for one in ones:
     if taken.isdisjoint(one.names):
       for other in others:
-        is_cell = one.is_recurrent or other.is_recurrent
-        if is_cell and one.kind == other.kind and used.isdisjoint(other.names):
+        if _may_be_pair(one, other) and used.isdisjoint(other.names):
           taken.update(one.names)
           used.update(other.names)
           yield one, other
           break
+
+
+def _may_be_pair(one: StoredCell, other: StoredCell) -> bool:
+  """Returns whether two cells may be the same.
+
+  The layers of an attention, which a decoder reads in each step, have such shapes too: if both sides
+  have one form, only the gates of an LSTM or a GRU are in several orders.
+  """
+  is_cell = (one.is_recurrent or other.is_recurrent) and one.kind == other.kind
+  has_biases = any(stored.rows == BIAS for stored in one.variables)
+  return is_cell and (one.form != other.form or (one.gates in _GATES and has_biases))
 
 
 def _cells(shapes: Mapping[str, Shape], usual: Mapping[str, str]) -> Iterator[StoredCell]:
