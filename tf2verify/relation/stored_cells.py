@@ -134,8 +134,8 @@ def cell_pairs(
 def _may_be_pair(one: StoredCell, other: StoredCell) -> bool:
   """Returns whether two cells may be the same.
 
-  The layers of an attention, which a decoder reads in each step, have such shapes too: if both sides
-  have one form, only the gates of an LSTM or a GRU are in several orders.
+  The layers of an attention, which a decoder reads in each step, have such shapes too: if both
+  sides have one form, only the gates of an LSTM or a GRU are in several orders.
   """
   is_cell = (one.is_recurrent or other.is_recurrent) and one.kind == other.kind
   has_biases = any(stored.rows == BIAS for stored in one.variables)
