@@ -43,6 +43,32 @@ class ValuesTest(absltest.TestCase):
     self.assertEqual(edit_texts.values_text(sources[2:3]), '')
 
 
+class WiringTest(absltest.TestCase):
+  def test_layers_that_one_line_calls_are_told_once(self):
+    lines = {
+      f'{side}_source': SourceLine(f'{side}.py', 7, 'call', 'a + b') for side in ('tf1', 'tf2')
+    }
+    sources = [
+      dataclasses.replace(
+        _record(),
+        tf1_op=f'head_{n}/add',
+        differences=(
+          GraphDifference(
+            GraphAspect.WIRING, f'head_{n}/add', 'AddV2', 'x', f'h{n}/f1', f'net_{n}/f2'
+          ),
+        ),
+        **lines,
+      )
+      for n in range(3)
+    ]
+    text = edit_texts.edit_text(sources)
+    self.assertIn('head_0/add', text)
+    self.assertNotIn('head_1/add', text)
+    self.assertEndsWith(text, '; the same at 2 more')
+    elsewhere = dataclasses.replace(sources[2], tf2_source=SourceLine('tf2.py', 8, 'call', 'c'))
+    self.assertIn('head_2/add', edit_texts.edit_text([*sources[:2], elsewhere]))
+
+
 class NeedlessTest(absltest.TestCase):
   """Places of one edit that say less, or the same with more around it."""
 

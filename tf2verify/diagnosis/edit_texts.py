@@ -35,7 +35,7 @@ def edit_text(sources: Sequence[Source]) -> str:
   """Returns what is different in the port at the places of an edit; '' if it is not known."""
   groups: dict[object, list[Source]] = {}
   for source in _without_needless(sources):
-    groups.setdefault(_of_any_size(source) or source.tf1_op, []).append(source)
+    groups.setdefault(_kind_of(source), []).append(source)
   said = []
   for alike in groups.values():
     ends = {rounds.without(source.tf1_op) for source in alike}
@@ -135,6 +135,26 @@ def _in_any_round(known: GraphDifference) -> str:
 def _what(known: GraphDifference) -> str:
   """Returns what is different, without what an operation brings in: it has a name of its own."""
   return '' if known.aspect in _OF_ONE_SIDE else known.what
+
+
+def _kind_of(source: Source) -> object:
+  """Returns what sources have in common that say the same of several places.
+
+  Layers that one line calls read the same of each other, by names of their own.
+  """
+  lines = source.tf1_source, source.tf2_source
+  wiring = [
+    (d.op_type, d.what, _last(d.tf1), _last(d.tf2))
+    for d in source.differences
+    if d.aspect is GraphAspect.WIRING
+  ]
+  if wiring and len(wiring) == len(source.differences) and None not in lines:
+    return (*wiring, *((line.path, line.line) for line in lines if line is not None))
+  return _of_any_size(source) or source.tf1_op
+
+
+def _last(name: str) -> str:
+  return _COUNTER.sub('', name.rpartition('/')[2])
 
 
 def _of_any_size(source: Source) -> tuple[tuple[str, ...], ...]:

@@ -35,6 +35,10 @@ _ULPS = 8.0
 _Values = dict[str, np.ndarray]
 
 
+class _NotGiven(Exception):
+  """An update cannot be run with other values; the text says why, for the reader."""
+
+
 def other_gradients(step: RelatedStep) -> list[str]:
   """Returns what to say of updates that agree, and would not for other gradients.
 
@@ -52,6 +56,8 @@ def other_gradients(step: RelatedStep) -> list[str]:
       return list(_told(step, *sides))
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return []  # of what cannot be run alone nothing is known
+  except _NotGiven as reason:
+    return [f'the updates at other gradients were not compared: {reason}']
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage, and is said
     return [f'the updates at other gradients were not compared: {type(error).__name__}: {error}']
 
@@ -149,7 +155,10 @@ class _Side:
       raise NotApplicable('what the updates read cannot be had')
     given = dict(zip(tensors, values, strict=True))
     if any(value.dtype.kind not in 'fiub' for value in values):
-      raise ValueError('an update reads a variable by its handle')  # which is said
+      raise _NotGiven(
+        'one of them reads what cannot be given other values, such as a table that is updated row '
+        'by row'
+      )
     for key, tensor in zip(keys, tensors, strict=True):
       if key in gradients:
         given[tensor] = _scaled(given[tensor], factor)
