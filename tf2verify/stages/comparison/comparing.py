@@ -96,7 +96,8 @@ class Comparison:
       excess = 0.0
       if (array := difference.array) is not None:
         excess = array.greatest_absolute / (array.atol + array.rtol * _size(array.tf1) + 1e-300)
-      excess = -excess if excess == excess else float('-inf')
+      # Of those that are as far apart, but for rounding, the model's order stays.
+      excess = -float(f'{excess:.3g}') if excess == excess else float('-inf')
       return difference.may_be_rounding, list(Aspect).index(difference.aspect), excess
 
     return tuple(sorted(self._differences, key=rank))
