@@ -85,7 +85,10 @@ def compare_later_counts(
         return ()  # the port is not traced for this alone
       found = _compared(step, tf1, comparison, opened)
       found = found or _in_own_branches(step, tf1, comparison)
-      return found if found or has_rates(steps) else _of_unknown_rates(step, comparison)
+      if found or has_rates(steps):
+        return found
+      # An optimizer of somebody's own tells no rate, but what it adds to what it trains follows it.
+      return _updates_compared(step, comparison, trained=True)
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return ()
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
@@ -101,36 +104,25 @@ def _in_own_branches(
   In other branches, what is trained follows the count too, and with it all updates. The rate is
   compared by itself.
   """
-  with contextlib.ExitStack() as opened:
-    number = step.number - 1
-    other = opened.enter_context(contextlib.closing(CountedStep(step.tf2, number)))
-    if not (known.has_branches or other.has_branches):
-      return ()
-    sides = [
-      opened.enter_context(contextlib.closing(CountedStep(side, number, branches=False)))
-      for side in (step.tf1, step.tf2)
-    ]
-    shared = sides[0].tensors().keys() & sides[1].tensors().keys()
-    names = sorted(
-      name for name in (sides[0].dependent() | sides[1].dependent()) & shared if _is_update(name)
-    )
-    pair = _Pair(step, sides[0], sides[1], names)
-    apart = pair.first_apart()
-    return () if apart is None else pair.told(apart, comparison)
+  with contextlib.closing(CountedStep(step.tf2, step.number - 1)) as other:
+    has_branches = known.has_branches or other.has_branches
+  return _updates_compared(step, comparison, branches=False) if has_branches else ()
 
 
-def _of_unknown_rates(step: RelatedStep, comparison: Comparison) -> tuple[tuple[str, str], ...]:
-  """Compares what a step adds to all variables, where an optimizer tells no rate."""
+def _updates_compared(
+  step: RelatedStep, comparison: Comparison, branches: bool = True, trained: bool = False
+) -> tuple[tuple[str, str], ...]:
+  """Compares what a step adds to variables at later counts; see `CountedStep` for the arguments."""
   with contextlib.ExitStack() as opened:
-    sides = [
-      opened.enter_context(contextlib.closing(CountedStep(side, step.number - 1, trained=True)))
+    tf1, tf2 = (
+      opened.enter_context(
+        contextlib.closing(CountedStep(side, step.number - 1, branches=branches, trained=trained))
+      )
       for side in (step.tf1, step.tf2)
-    ]
-    shared = sides[0].tensors().keys() & sides[1].tensors().keys()
-    names = sorted(
-      name for name in (sides[0].dependent() | sides[1].dependent()) & shared if _is_update(name)
     )
-    pair = _Pair(step, sides[0], sides[1], names)
+    shared = tf1.tensors().keys() & tf2.tensors().keys()
+    names = sorted(filter(_is_update, (tf1.dependent() | tf2.dependent()) & shared))
+    pair = _Pair(step, tf1, tf2, names)
     apart = pair.first_apart()
     return () if apart is None else pair.told(apart, comparison)
 
