@@ -48,6 +48,25 @@ class Bounded(Rms):
     return keras.ops.sqrt(keras.ops.maximum(square, 1e-4) + 1e-6)
 
 
+class OwnRms:
+  """The same by hand, in no optimizer of Keras: what it is given is known to nobody."""
+
+  def __init__(self, outside):
+    self.outside = outside
+    self.squares, self.steps = [], []
+
+  def step(self, gradients, variables):
+    if not self.squares:
+      self.squares = [tf.Variable(tf.ones_like(v)) for v in variables]
+      self.steps = [tf.Variable(tf.zeros_like(v)) for v in variables]
+    rows = zip(gradients, variables, self.squares, self.steps, strict=True)
+    for gradient, variable, square, step in rows:
+      square.assign(0.95 * square + 0.05 * gradient**2)
+      root = tf.sqrt(square) + 1e-6 if self.outside else tf.sqrt(square + 1e-6)
+      step.assign(0.5 * step + 0.01 * gradient / root)
+      variable.assign_sub(step)
+
+
 class Trained(tf2verify.EquivalenceCase, abc.ABC):
   def build_tf1_graph(self, inputs, training):
     return v1.layers.dense(inputs, 3, name='dense')
@@ -86,6 +105,19 @@ class OtherGradientsTest(parameterized.TestCase):
 
   def test_right_port_written_in_another_way(self):
     self.assertEqual(self._found(Rms), ())
+
+  @parameterized.parameters(True, False)
+  def test_an_optimizer_that_tells_nothing(self, outside):
+    def step(self, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = self.tf2_loss(layer(inputs), labels)
+      variables = [one.value for one in layer.trainable_variables]
+      optimizer.step(tape.gradient(loss, variables), variables)
+      return loss
+
+    found = self._found(lambda _: OwnRms(outside), tf2_train_step=step)
+    said = [one for one in found if 'would not at gradients that are' in one]
+    self.assertLen(said, int(outside), found)
 
   def test_a_momentum_of_zero_that_one_side_keeps_is_no_blind_spot(self):
     def make(self):
