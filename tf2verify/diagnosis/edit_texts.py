@@ -266,6 +266,17 @@ def values_text(sources: Sequence[Source]) -> str:
   return '; '.join([*said.values()][:_MOST_SAID])
 
 
+def number_text(source: Source) -> str:
+  """Returns what one number is on either side at a place; '' for more than one number."""
+  one, other = source.tf1_output, source.tf2_output
+  if one is None or other is None or one.shape != () or other.shape != ():
+    return ''
+  line = source.tf2_source
+  place = '' if line is None else f' ({line.short})'
+  both = (f'{known.mean:.6g}' for known in (other, one))
+  return '{}{} yields {} in the port, {} in tf1'.format(source.tf2_op, place, *both)
+
+
 def lines_text(sources: Sequence[Source]) -> str:
   """Returns which lines of the port compute something else than which of tf1; '' if unknown."""
   said = []

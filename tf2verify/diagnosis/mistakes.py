@@ -9,6 +9,7 @@ from tf2verify.diagnosis.edit_texts import (
   edit_text,
   lines_text,
   marks,
+  number_text,
   numbers_of,
   repeats,
   steps_of,
@@ -86,7 +87,8 @@ class Mistake:
   def text(self) -> str:
     """What is different in the port, in the model's own terms; '' if it is not known."""
     if self.edit is Edit.VALUE:
-      return edit_text(self.sources) if self._is_all_there else ''
+      said = edit_text(self.sources) if self._is_all_there else ''
+      return said or number_text(self.first) or lines_text(self.sources)
     if self.is_large:
       # What reads a large place, and differs from tf1 in little, is no mistake of its own.
       small = [] if _is_large(self.first) else [s for s in self.sources if not _is_large(s)]

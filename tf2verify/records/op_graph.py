@@ -13,6 +13,8 @@ INPUT = 'input'
 VARIABLE = 'variable'
 CONSTANT = 'Const'
 TARGET = 'target'
+# What a condition has chosen, of a graph in which the branch that was taken stands in its place.
+CHOICE = 'Cond'
 
 _OF_VARIABLES = ('gradient ', 'applied gradient ', 'update of ')
 # An output of an operation: the operation's position in its graph, the output's number.

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.records.observation import VariableRecord
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.relation import cell_layouts
 from tf2verify.relation.derivation import Choice, Derivation, Place
 from tf2verify.relation.leftover_pairs import leftover_pairs
@@ -88,10 +88,11 @@ def _are_paired_singly(one: StoredCell, other: StoredCell) -> bool:
   return one.form == other.form and all(len(stored.gates) == 1 for stored in one.variables)
 
 
-def _is_learned(kind: _Kind) -> bool:
-  """Returns whether a variable of one number is trained: a bias of one unit, and no counter."""
+def _is_computed_with(name: str, kind: _Kind, graph: OpGraph) -> bool:
+  """Returns whether one number is a part of the model, as a bias or a bound, and no counter."""
   dtype, is_trained = kind
-  return is_trained and dtype.startswith(('float', 'bfloat'))
+  is_read = any(op.op_type == VARIABLE and op.name == name for op in graph.ops)
+  return dtype.startswith(('float', 'bfloat')) and (is_trained or is_read)
 
 
 def _count(pairs: UnitPairs) -> int:
@@ -275,9 +276,15 @@ class _Entries:
       {
         name: shape
         for name, shape in shapes.items()
-        if name not in taken and (shape or _is_learned(kinds[name]))
+        if name not in taken and (shape or _is_computed_with(name, kinds[name], graph))
       }
-      for shapes, taken, kinds in zip(self._shapes, self._taken, self._scalars, strict=True)
+      for shapes, taken, kinds, graph in zip(
+        self._shapes,
+        self._taken,
+        self._scalars,
+        (self._pairs.tf1.graph, self._pairs.tf2.graph),
+        strict=True,
+      )
     ]
     for reason, alternatives in leftover_pairs(pairs, left[0], left[1]):
       first = alternatives[0][0]

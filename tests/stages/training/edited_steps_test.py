@@ -15,7 +15,8 @@ def _steps(*left):
   """Returns steps that differ first in the second, of which a graph shows differences."""
   judge = types.SimpleNamespace(name='step {}'.format)
   port = types.SimpleNamespace(steps=[types.SimpleNamespace(number=n) for n in (1, 2, 3)])
-  made = EditedSteps(None, 2, None, port, judge, {})
+  graphs = types.SimpleNamespace(is_moved=False)
+  made = EditedSteps(graphs, 2, None, port, judge, {})
   made.__dict__['_as_it_is'] = frozenset(left), [0.0] * 3 * _COMPARED
   return made
 

@@ -177,6 +177,12 @@ class LaterRatesTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('port_in_steps', lambda n: 0.1 * 0.9 ** (n / 700), _stairs(700, 0.9), 'staircase=False'),
     ('tf1_in_steps', _stairs(700, 0.9), lambda n: 0.1 * 0.9 ** (n / 700), 'staircase=True'),
+    (
+      'boundaries',
+      lambda n: 0.1 if n <= 1 else 0.05 if n <= 3 else 0.01,
+      lambda n: 0.1 if n <= 0 else 0.05 if n <= 2 else 0.01,
+      'from 2, 4 in TF1, and from 1, 3 in the port: pass the boundaries of TF1',
+    ),
     ('lengths', _stairs(300, 0.5), _stairs(400, 0.5), 'step counts 300 and 600 in TF1'),
     (
       'later',

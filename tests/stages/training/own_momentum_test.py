@@ -42,6 +42,13 @@ class TooEarly(Own):
     return tf.where(self.count < 1, 0.1, tf.where(self.count < 3, 0.05, 0.01))
 
 
+class InTime(Own):
+  """Goes on to the next rate where TF1 does."""
+
+  def rate(self):
+    return tf.where(self.count <= 1, 0.1, tf.where(self.count <= 3, 0.05, 0.01))
+
+
 class Momentum(Trained, abc.ABC):
   training_steps_to_take = 3
 
@@ -59,6 +66,17 @@ class Momentum(Trained, abc.ABC):
     variables = layer.trainable_variables
     optimizer.apply(tape.gradient(loss, variables), variables)
     return loss
+
+
+class NesterovLost(Momentum, abc.ABC):
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = v1.train.piecewise_constant(step, [1, 3], [0.1, 0.05, 0.01])
+    optimizer = v1.train.MomentumOptimizer(rate, MOMENTUM, use_nesterov=True)
+    return optimizer.minimize(loss, step)
+
+  def make_tf2_optimizer(self):
+    return InTime()
 
 
 class Boundaries(Momentum, abc.ABC):
@@ -140,7 +158,18 @@ class BoundariesTest(absltest.TestCase):
     self.assertIn('first divergence', text)
     self.assertNotIn('0.05 (tf1), 0.1 (tf2)', text)
     self.assertNotIn('the port has the values of tf1 times 2', text)
-    self.assertIn('the port has the values of tf1 times 0.5', text)
+    self.assertIn('SelectV2_1 (own_momentum_test.py:', text)
+    self.assertIn('yields 0.05 in the port, 0.1 in tf1', text)
+    self.assertIn('PiecewiseConstant/case/cond: Cond(input=0.1) (tf1), SelectV2', text)
+
+
+class NesterovTest(absltest.TestCase):
+  def test_it_is_lost(self):
+    """In the first step the momentum is the gradient, and in the third the rate is another one."""
+    text = ' '.join(text_of(self, NesterovLost, tf2verify.Status.FAILED).split())
+    self.assertIn("cause (proven: with tf1's operations in place of the port's", text)
+    self.assertIn('tf1 computes Mul → Mul(y=0.9) → Mul → AddV2; the same at 1 more', text)
+    self.assertNotIn('no known mistake', text)
 
 
 class VariablesTest(absltest.TestCase):

@@ -24,6 +24,7 @@ from tf2verify.diagnosis.divergence.reach import Reach, is_gone
 from tf2verify.diagnosis.divergence.reassociation import reassociated
 from tf2verify.diagnosis.divergence.region_noise import settled
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
+from tf2verify.diagnosis.divergence.settled_gradients import pair_settled_gradients
 from tf2verify.diagnosis.divergence.shared_ends import shared_end
 from tf2verify.diagnosis.divergence.sources import (
   FoundSource,
@@ -75,15 +76,15 @@ class Divergence:
     self._tf1 = tf1
     self._tf2 = tf2
     self.pairing = Pairing(tf1.op_graph, tf2.op_graph)
-    known = tf1.op_graph.targets()
-    # `update of v (2)` is the second write to `v`.
+    known = tf1.op_graph.targets()  # `update of v (2)` is the second write to `v`.
     wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]
-    ends = wanted or [*known.values()]
+    ends = wanted or list(known.values())
     self.behind = tf1.op_graph.ancestors(ends)
     self.ends = [(end, m) for end in ends if (m := self.pairing.tf2_of[end]) is not None]
     self._tf2_behind = tf2.op_graph.ancestors([other for _, other in self.ends])
     self._views = variable_views(tf1.op_graph, tf2.layouts)
     pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind, self._views)
+    pair_settled_gradients(tf1, tf2, self.pairing, self._views, targets)
     in_parts = [*read_in_parts(tf1.op_graph), *reassociated(self.pairing)]
     self.pairing.part(*in_parts, for_good=True)
     self._sizes = size_arithmetic(tf1.op_graph)
@@ -204,8 +205,8 @@ class Divergence:
     if not known or len(known) < len(partners):
       return True
     self._compare([(ends[name], 0) for name in known], [(other, 0) for other in known.values()])
-    found = {name: self.agreements.get((ends[name], 0)) for name in known}
-    return not all(one is not None and is_gone(one, apart[name]) for name, one in found.items())
+    found = ((self.agreements.get((ends[name], 0)), apart[name]) for name in known)
+    return not all(one is not None and is_gone(one, before) for one, before in found)
 
   def _positions(self, targets: Sequence[str]) -> set[int]:
     """Returns the tf1 operations to look at.
@@ -367,8 +368,8 @@ class Divergence:
       return source
     self._settled_so_far += 1
     ops = self._tf1.op_graph.ops
-    keys = [one for one, _ in source.regions.entering if one is not None and one in values]
-    given = {ops[n].tensors[k]: values[n, k] for n, k in keys}
+    known = {one for one, _ in source.regions.entering if one in values}
+    given = {ops[n].tensors[k]: values[n, k] for n, k in filter(None, known)}
     _, others = self._request(source.regions, values)
     return settled(source, ((self._tf1, given), (self._tf2, others)))
 

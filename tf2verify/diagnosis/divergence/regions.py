@@ -92,6 +92,7 @@ def without_inputs(
   pairing: Pairing, tf1: int, tf2: int, agreeing: Mapping[TensorKey, TensorKey]
 ) -> RegionPair:
   """Returns the regions of two partners up to tensors whose values agree, tf1 to tf2."""
+  agreeing = {**pairing.tensors, **agreeing}
   one = region(pairing.tf1, pairing.tf2_of, tf1, pairing.tf2, agreeing.keys())
   two = region(pairing.tf2, pairing.tf1_of, tf2, pairing.tf1, set(agreeing.values()))
   back = {other: key for key, other in agreeing.items()}

@@ -8,7 +8,7 @@ quantity, and a pair of operations that yield something else is none before it i
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tf2verify.diagnosis.divergence.written_rounds import pair_in_written_rounds
 from tf2verify.numerics.relayout import Relayout, alike_as_held, is_constant
 from tf2verify.numerics.signatures import may_be_alike, signature
 from tf2verify.records import rounds
-from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import CHOICE, CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
 # Values of one side are held in memory up to this size, smaller tensors first.
@@ -156,7 +156,7 @@ def pair_alike(
   Returns:
     The new pairs.
   """
-  found: list[tuple[int, int]] = []
+  found = _pair_choices(pairing, values, other_values)
   by_size: dict[tuple[int, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
   for m, other in other_values.items():
     if pairing.tf1_of[m] is None and _identifies(other):
@@ -183,6 +183,42 @@ def pair_alike(
   return found
 
 
+def _pair_choices(
+  pairing: Pairing, values: Mapping[int, np.ndarray], other_values: Mapping[int, np.ndarray]
+) -> list[tuple[int, int]]:
+  """Pairs a number that a condition has chosen with the same number that the other side computes.
+
+  A rate of 0.1 is no number that tells; that it follows from the count of steps does. Of several
+  operations in a row that yield it, the last one is read.
+  """
+  found: list[tuple[int, int]] = []
+  ops, others = pairing.tf1.ops, pairing.tf2.ops
+  numbers = [n for n, value in values.items() if value.size == 1 and pairing.tf2_of[n] is None]
+  own = [m for m, value in other_values.items() if value.size == 1 and pairing.tf1_of[m] is None]
+  chosen = [n for n in numbers if ops[n].op_type == CHOICE]
+  if not chosen and not any(others[m].op_type == CHOICE for m in own):
+    return found
+  counted = [n for n in numbers if not _is_setting(pairing.tf1, n)]
+  own = [m for m in own if not _is_setting(pairing.tf2, m)]
+  for n in reversed(counted):
+    alike = [m for m in own if alike_as_held(values[n], other_values[m])]
+    near = [m for m in alike if CHOICE in (ops[n].op_type, others[m].op_type)]
+    partner = _last_of_all(pairing.tf2, near)
+    if partner is not None and pairing.tf1_of[partner] is None:
+      pairing.add(n, partner)
+      found.append((n, partner))
+  return found
+
+
+def _last_of_all(graph: OpGraph, positions: Sequence[int]) -> int | None:
+  """Returns the last of some operations in a row, before it branches: each reader may go on."""
+  behind = {m: graph.ancestors([m]) for m in positions}
+  in_a_row = [
+    m for m in positions if all(m in behind[one] or one in behind[m] for one in positions)
+  ]
+  return max(in_a_row, default=None)
+
+
 def _is_made_alike(pairing: Pairing, tf1: int, tf2: int) -> bool:
   """Returns whether one number is made of constants alone on both sides, or on neither.
 
@@ -192,8 +228,9 @@ def _is_made_alike(pairing: Pairing, tf1: int, tf2: int) -> bool:
 
 
 def _is_setting(graph: OpGraph, position: int) -> bool:
-  behind = (graph.ops[n] for n in graph.ancestors([position]))
-  return all(op.op_type == CONSTANT for op in behind if not op.inputs)
+  behind = [graph.ops[n] for n in graph.ancestors([position])]
+  is_chosen = any(op.op_type == CHOICE for op in behind)
+  return not is_chosen and all(op.op_type == CONSTANT for op in behind if not op.inputs)
 
 
 def _is_transposed_alike(pairing: Pairing, tf2: int, value: np.ndarray, other: np.ndarray) -> bool:

@@ -38,7 +38,9 @@ from tf2verify.diagnosis.patterns.op_text import (
   only_shapes,
   op_text,
   value_text,
+  value_texts,
 )
+from tf2verify.diagnosis.patterns.plain_values import plain, same
 from tf2verify.diagnosis.patterns.reads import brought_in, tensor_text, with_reads
 from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
 from tf2verify.records import rounds
@@ -179,7 +181,7 @@ class GraphComparison:
         continue
       if are_same_axes(self._tf1, op, attribute, None, value, others[attribute]):
         continue
-      if not _same(value, others[attribute]):
+      if not same(value, others[attribute]):
         found.append(
           self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, value, others[attribute])
         )
@@ -238,9 +240,8 @@ class GraphComparison:
   def _difference(
     self, aspect: GraphAspect, name: str, op: OpRecord, what: str, tf1: Any, tf2: Any
   ) -> GraphDifference:
-    return GraphDifference(
-      aspect, name, op.op_type, what, value_text(tf1), value_text(tf2), _plain(tf1), _plain(tf2)
-    )
+    said = value_texts(tf1, tf2)
+    return GraphDifference(aspect, name, op.op_type, what, *said, plain(tf1), plain(tf2))
 
   def _constants(self, name: str, op: OpRecord, other: OpRecord) -> list[GraphDifference]:
     found: list[GraphDifference] = []
@@ -248,7 +249,7 @@ class GraphComparison:
       return found  # which part of a tensor it is: another order, of which nobody has written this
     for slot, ((one, _), (two, _)) in enumerate(zip(op.inputs, other.inputs, strict=True)):
       tf1, tf2 = constant_or_number(self._tf1, one), constant_or_number(self._tf2, two)
-      if tf1 is None or tf2 is None or _same(tf1, tf2):
+      if tf1 is None or tf2 is None or same(tf1, tf2):
         continue
       written = self._tf1.ops[one].op_type == self._tf2.ops[two].op_type == CONSTANT
       if not written and np.allclose(tf1, tf2, _OF_COMPUTED, 0.0):
@@ -382,18 +383,3 @@ class GraphComparison:
 
 def _inside(difference: GraphDifference, loop: str) -> GraphDifference:
   return dataclasses.replace(difference, op=f'{loop}, in its body: {difference.op}')
-
-
-def _same(one: Any, other: Any) -> bool:
-  if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-    one, other = np.asarray(one), np.asarray(other)
-    return one.shape == other.shape and bool(np.array_equal(one, other))
-  if isinstance(one, float) and isinstance(other, float):
-    return math.isclose(one, other, rel_tol=1e-6)
-  return bool(one == other)
-
-
-def _plain(value: Any) -> Any:
-  if isinstance(value, np.ndarray):
-    return value.tolist() if value.size <= 64 else None
-  return value

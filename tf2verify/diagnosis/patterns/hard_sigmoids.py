@@ -35,7 +35,7 @@ def plain_sigmoids(graph: OpGraph) -> int:
 def _constant(graph: OpGraph, op: OpRecord) -> float | None:
   """Returns the one number that an operation reads."""
   values = [graph.ops[producer].constant for producer, _ in op.inputs]
-  numbers = [float(value) for value in values if value is not None and value.size == 1]
+  numbers = [value.item() for value in values if value is not None and value.size == 1]
   return numbers[0] if len(numbers) == 1 else None
 
 

@@ -66,6 +66,7 @@ SILENT_ATTRIBUTES = frozenset(
 )
 # Of a slice, in order: begin, end, strides.
 _BOUNDS = 3
+_MANY = 12  # elements that are all shown
 _MASKS = ('begin_mask', 'end_mask', 'ellipsis_mask', 'new_axis_mask', 'shrink_axis_mask')
 
 # They give a tensor another shape, and nothing else.
@@ -125,10 +126,39 @@ def value_text(value: Any) -> str:
     if value.ndim == 0:
       value = value.item()
     else:
-      text = np.array2string(value, separator=', ', threshold=12, precision=7).replace('\n', '')
+      text = np.array2string(value, separator=', ', threshold=_MANY, precision=7).replace('\n', '')
       return ' '.join(text.split())
   if isinstance(value, float):
     return f'{value:.7g}'
   if isinstance(value, bytes):
     return value.decode('utf-8', 'replace')
   return str(value)
+
+
+def value_texts(tf1: Any, tf2: Any) -> tuple[str, str]:
+  """Returns two plain values for reading; of large arrays the first element that differs."""
+  if not all(isinstance(one, np.ndarray) for one in (tf1, tf2)) or max(tf1.size, tf2.size) <= _MANY:
+    return value_text(tf1), value_text(tf2)
+  try:
+    one, other = np.broadcast_arrays(tf1, tf2)
+  except ValueError:
+    return value_text(tf1), value_text(tf2)
+  # Along which axes anything changes: a mask of a kernel is often the same for all channels.
+  kept = [axis for axis in range(one.ndim) if not (_is_same_along(one, axis, other))]
+  place = tuple(slice(None) if axis in kept else 0 for axis in range(one.ndim))
+  one, other = one[place], other[place]
+  differing = np.argwhere(one != other)
+  if not len(differing):
+    return value_text(tf1), value_text(tf2)
+  first = iter(differing[0].tolist())
+  index = ', '.join(str(next(first)) if axis in kept else ':' for axis in range(len(place)))
+  more = len(differing) - 1
+  others = f' (and another one at {more} more of {one.size} places)' if more else ''
+  ones = (value_text(array[tuple(differing[0])].item()) for array in (one, other))
+  return next(ones), f'{next(ones)} at [{index}]{others}'
+
+
+def _is_same_along(one: np.ndarray, axis: int, other: np.ndarray) -> bool:
+  return all(
+    bool(np.all(array == np.take(array, [0], axis))) for array in (one, other) if array.shape[axis]
+  )

@@ -12,8 +12,26 @@ from tf2verify.tensorflow_internals import graphs
 
 # Of the names of what a function holds. No scope of TensorFlow is called so.
 BRANCHES = {True: 'tf2verify_then', False: 'tf2verify_else'}
+# Passes on what a condition has chosen. TensorFlow has it nowhere before Grappler.
+KEPT_CHOICE = 'Snapshot'
+_CHOSEN = re.compile(r'/tf2verify_chosen_(\d+)$')
 _LAST_NUMBER = re.compile(r'_\d+$')
 _PLACES = re.compile(rf'/({"|".join(BRANCHES.values())}|{rounds.WORD}\d+)/')
+
+
+def choice_name(condition: str, number: int) -> str:
+  """Returns the name of what passes a result of a condition on, a name that no branch has."""
+  return f'{condition}/tf2verify_chosen_{number}'
+
+
+def condition_of(name: str) -> str:
+  """Returns the condition of a `choice_name`; other names as they are."""
+  return _CHOSEN.sub('', name)
+
+
+def shown_choice(name: str) -> str:
+  """Returns how a reader is told of a `choice_name`; other names as they are."""
+  return _CHOSEN.sub(lambda found: '' if found[1] == '0' else f':{found[1]}', name)
 
 
 def operation(graph: tf.Graph, name: str) -> tf.Operation | None:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import (
+  CHOICE,
   CONSTANT,
   INPUT,
   TARGET,
@@ -20,6 +21,7 @@ from tf2verify.records.op_graph import (
 from tf2verify.reference.graph_ops import inputs_of, ops_run_by, reached
 from tf2verify.reference.variables import static_shape
 from tf2verify.sides.graphs.constants import constant_of
+from tf2verify.sides.graphs.inlining import KEPT_CHOICE, shown_choice
 from tf2verify.sides.graphs.purity import is_pure
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.tensorflow_internals import graphs
@@ -30,7 +32,7 @@ PASSING = (
   'IdentityN',
   'StopGradient',
   'PreventGradient',
-  'Snapshot',
+  KEPT_CHOICE,
   'EnsureShape',
   'CheckNumerics',
   'PlaceholderWithDefault',
@@ -123,6 +125,7 @@ class GraphReader:
     inputs: Mapping[str, str],
     constants: Mapping[str, np.ndarray],
     source_of: Callable[[tf.Operation], SourceLine | None] = user_source,
+    shows_choices: bool = False,
   ) -> None:
     """Prepares to read.
 
@@ -132,7 +135,9 @@ class GraphReader:
       inputs: from a placeholder's op name to the input's path.
       constants: from a placeholder's op name to the value that it always has.
       source_of: tells the user's line of an operation.
+      shows_choices: whether what a condition has chosen is a record of its own, of type `CHOICE`.
     """
+    self._passing = frozenset(PASSING) - ({KEPT_CHOICE} if shows_choices else set())
     self._graph = graph
     self._variables = variables
     self._inputs = inputs
@@ -240,14 +245,14 @@ class GraphReader:
     self._depth[op.name] = self._depth_of(op, inputs)
     if op.name in self._variables:
       return  # a leaf once somebody reads it
-    if op.type in PASSING and op.inputs:
+    if op.type in self._passing and op.inputs:
       return
     if op.name in self._inputs or op.name in self._constants or op.type == 'Const':
       return
     resolved = [self._resolve(tensor, op) for tensor in inputs]
     record = OpRecord(
-      op.name,
-      op.type,
+      shown_choice(op.name),
+      CHOICE if op.type == KEPT_CHOICE else op.type,
       tuple(key for key, _ in resolved),
       _input_names(op) if len(inputs) == len(op.inputs) else (),
       tuple(passed for _, passed in resolved),
@@ -306,7 +311,7 @@ class GraphReader:
     """Returns where a tensor comes from, and what passes it on, the producer's end first."""
     passed: list[str] = []
     first = tensor
-    while tensor.op.type in PASSING and tensor.op.inputs:
+    while tensor.op.type in self._passing and tensor.op.inputs:
       op = tensor.op
       if op.type not in ('ReadVariableOp', 'Enter'):
         passed.append(_passing_name(op, self._nodes[op.name]))

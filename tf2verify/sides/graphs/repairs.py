@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
-from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import CHOICE, TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.sides.graphs.parts import insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.update_kinds import turned
@@ -172,7 +172,8 @@ def transplant(
   if targets[0] != targets[1] or (is_target and is_update != (other.attribute('op') is not None)):
     raise CannotRepair('what the run yields is computed differently')
   wiring = Wiring(nodes, tf1, tf2, frozenset(inner), given, layouts, partners)
-  moved = [wiring.copied(n, OF_TF1 + tf1.ops[n].name) for n in inner]
+  made = [n for n in inner if tf1.ops[n].op_type != CHOICE]
+  moved = [wiring.copied(n, OF_TF1 + tf1.ops[n].name) for n in made]
   layout = layouts.get((end, 0))
   if not is_target and layout is None:
     last = wiring.copied(end, other.name)

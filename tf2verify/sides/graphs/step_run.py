@@ -13,7 +13,7 @@ from tf2verify.records.op_graph import VARIABLE
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.extraction import behind
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
-from tf2verify.sides.graphs.inlining import with_output
+from tf2verify.sides.graphs.inlining import condition_of, with_output
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
@@ -135,7 +135,7 @@ def _rewritten(step: StepGraph) -> _Made:
     choices.append(_Choice(part, tuple(tensors), _truths(values)))
     return values
 
-  with_taken_branches(graph_def, evaluate)
+  with_taken_branches(graph_def, evaluate, marks_choices=True)
   return without_state(graph_def, step.variables.keys()), tuple(choices)
 
 
@@ -206,7 +206,10 @@ def _fix_settings(
 
 
 def step_run(
-  step: StepGraph, change: Callable[[Any], None] | None = None, targets_only: bool = False
+  step: StepGraph,
+  change: Callable[[Any], None] | None = None,
+  targets_only: bool = False,
+  shows_choices: bool = False,
 ) -> GraphRun:
   """Returns a run of a step.
 
@@ -214,11 +217,12 @@ def step_run(
     step: the step.
     change: changes its graph, in which nothing is written any more, before it is run.
     targets_only: whether the run is asked for nothing but its targets.
+    shows_choices: whether numbers that conditions have chosen are operations, see `GraphReader`.
 
   Raises:
     WrittenOtherwise: a variable is written in a way that cannot be taken apart.
   """
-  return StepRun(step, change, targets_only).run
+  return StepRun(step, change, targets_only, shows_choices).run
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -246,6 +250,7 @@ class StepRun:
     step: StepGraph,
     change: Callable[[Any], None] | None = None,
     targets_only: bool = False,
+    shows_choices: bool = False,
   ) -> None:
     """Makes the graph; see `step_run`."""
     known, self._choices = step.rewritten.of(step)
@@ -260,7 +265,8 @@ class StepRun:
       names,
       step.inputs,
       step.constants,
-      lambda op: step.source_of(known.origins.get(op.name, op.name)),
+      lambda op: step.source_of(condition_of(known.origins.get(op.name, op.name))),
+      shows_choices,
     )
     updates = [
       Target(update_target(names[op_name]), (tensor if ':' in tensor else f'{tensor}:0',))

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
+from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs import inlining
 from tf2verify.tensorflow_internals import graphs
 
@@ -21,6 +23,7 @@ def with_taken_branches(
   graph_def: Any,
   evaluate: Callable[[Sequence[str]], Sequence[np.ndarray]],
   passes_on: bool = False,
+  marks_choices: bool = False,
 ) -> None:
   """Replaces each condition of a graph by the branch that is taken.
 
@@ -28,8 +31,11 @@ def with_taken_branches(
     graph_def: the graph, which is changed.
     evaluate: returns the values of some of its tensors, by name.
     passes_on: whether what a condition yields can still be asked for by its name.
+    marks_choices: whether a number that a condition has chosen passes an operation of type
+      `inlining.KEPT_CHOICE`; another step may choose another one.
   """
-  for _ in range(_MOST_ROUNDS):
+  marked: list[str] = []
+  for number in range(_MOST_ROUNDS):
     conditions = [node for node in graph_def.node if node.op in CONDITIONS]
     if not conditions:
       break
@@ -45,11 +51,40 @@ def with_taken_branches(
       arguments = inlining.data_inputs(node)[1:]
       added, outputs[node.name] = inlining.inlined(node.name, arguments, waits, body, prefix)
       graph_def.node.extend(added)
+      if marks_choices and number == 0:
+        dtypes = [tensor.dtype for tensor in body.outputs]
+        outputs[node.name] = _marked(graph_def, node.name, outputs[node.name], dtypes)
+        marked += [op_name_of(name) for name in outputs[node.name]]
       if passes_on and body.outputs:
         inlining.pass_on(node, outputs[node.name], [tensor.dtype for tensor in body.outputs])
       else:
         _empty(node, [one.name for one in added])
     inlining.redirect(graph_def, outputs)
+  _keep_numbers(graph_def, marked)
+
+
+def _marked(
+  graph_def: Any, condition: str, outputs: Sequence[str], dtypes: Sequence[tf.DType]
+) -> list[str]:
+  """Adds an operation of a name that no branch has after each result of a condition."""
+  found = []
+  for number, (tensor, dtype) in enumerate(zip(outputs, dtypes, strict=True)):
+    node = graph_def.node.add(name=inlining.choice_name(condition, number), op='Identity')
+    node.input.append(tensor)
+    node.attr['T'].type = dtype.as_datatype_enum
+    found.append(f'{node.name}:0')
+  return found
+
+
+def _keep_numbers(graph_def: Any, marked: Sequence[str]) -> None:
+  """Leaves those of the marks that pass a constant number on."""
+  nodes = {node.name: node for node in graph_def.node}
+  for name in marked:
+    read = nodes[name]
+    while read.op == 'Identity':
+      read = nodes[op_name_of(read.input[0])]
+    if read.op == 'Const' and tf.as_dtype(read.attr['dtype'].type).is_floating:
+      nodes[name].op = inlining.KEPT_CHOICE
 
 
 def _empty(node: Any, waits_for: Sequence[str]) -> None:

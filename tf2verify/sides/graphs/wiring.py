@@ -7,7 +7,15 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout
-from tf2verify.records.op_graph import CONSTANT, INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import (
+  CHOICE,
+  CONSTANT,
+  INPUT,
+  VARIABLE,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
 
 v1 = tf.compat.v1
 
@@ -28,8 +36,9 @@ class Wiring:
 
   Attributes:
     added: NodeDefs that they need: constants, and what brings a tensor into tf1's shape.
-    fed: variables of tf1 that the port holds as parts of others, or in another order: the tensor
-      of tf1, and that of the placeholder which takes its value.
+    fed: variables of tf1 that the port holds as parts of others, or in another order, and what
+      tf1's conditions have chosen, which may be something else in another step: the tensor of
+      tf1, and that of the placeholder which takes its value.
   """
 
   def __init__(
@@ -62,6 +71,8 @@ class Wiring:
     op = self._tf1.ops[position]
     node = self._node(op.name)
     data = [one for one in node.input if not one.startswith('^')]
+    if op.op_type == CHOICE:
+      raise CannotRepair(f'{op.name} is what a condition has chosen')
     if op.functions or len(data) != len(op.inputs):
       raise CannotRepair(f'{op.name} is a loop, a condition, or a part of one')
     copied = bare_copy(node, name)
@@ -87,7 +98,7 @@ class Wiring:
     position, number = key
     op = self._tf1.ops[position]
     if position in self._inner:
-      return f'{OF_TF1}{op.name}:{number}'
+      return self._fed(op, number) if op.op_type == CHOICE else f'{OF_TF1}{op.name}:{number}'
     if key in self._given:
       other, output = self._given[key]
       tensors = self._tf2.ops[other].tensors
@@ -114,7 +125,7 @@ class Wiring:
       unread = next((one for one in self._tf2.unread if one.name == op.name), None)
       if unread is not None and unread.outputs == op.outputs:
         return unread.tensors[0]
-    if op.op_type == VARIABLE and self._partners:
+    if op.op_type in (VARIABLE, CHOICE) and self._partners:
       return self._fed(op, number)
     if op.is_leaf or not self._partners or len(self._taken) >= _MOST_TAKEN:
       raise CannotRepair(f'{op.name} has no counterpart in the port')

@@ -168,12 +168,12 @@ def _epsilons(graph: tf.Graph, change: Change, training: bool) -> Places:
       added = op.inputs[0].op
       for index, tensor in enumerate(added.inputs):
         value = constant_value(tensor)
-        if value is None or value.size != 1 or not 0 < float(value) < 0.1:
+        if value is None or value.size != 1 or not 0 < value.item() < 0.1:
           continue
-        if any(_is_meant(change, name, float(value)) for name in (op.name, added.name)):
+        if any(_is_meant(change, name, value.item()) for name in (op.name, added.name)):
           with graph.as_default(), graph.control_dependencies(None), v1.name_scope(_SCOPE):
             set_input(added, index, tf.constant(change.tf2, tensor.dtype, tensor.shape))
-          found[added.name] = float(value), change.tf2
+          found[added.name] = value.item(), change.tf2
   return found
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from tf2verify.numerics.gradient_clips import norm
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import Slot, TrainingStep
 from tf2verify.reference.variables import static_shape, variable_name
+from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides import side
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.same_steps import on_graph_of
@@ -63,10 +65,12 @@ class EditableStep:
 
   def begin(self, change: Change | None = None, targets_only: bool = False) -> 'BegunStep':
     """Returns such a run, which can go on as another step of the same graph."""
-    if change is None:
-      return BegunStep(StepRun(self.step, None, targets_only))
-    known = change
-    return BegunStep(StepRun(self.step, lambda graph_def: known(graph_def, {}), targets_only))
+
+    def changed(graph_def: Any) -> None:
+      if change is not None:
+        change(graph_def, {})
+
+    return BegunStep(StepRun(self.step, changed, targets_only, shows_choices=True))
 
   def on_graph_of(self, other: 'EditableStep') -> 'EditableStep':
     """Returns the step as a run of another one's graph, where both are one; itself elsewhere."""
@@ -102,7 +106,7 @@ class EditableStep:
     for name, value in values.items():
       role, _, owner = name.rpartition(' of ')
       if role and owner in owners:
-        laid_out[name] = layouts.to_tf2(owners[owner], value, constants=False)
+        laid_out[name] = layouts.to_tf2(owners[owner], value, constants=role == SHADOW)
     return self.starting_from(
       {
         known.name: laid_out[known.name]

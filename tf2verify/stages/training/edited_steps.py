@@ -50,6 +50,10 @@ class StepJudge:
 class MakesSteps(Protocol):
   """Makes graphs of steps, by their numbers."""
 
+  @property
+  def is_moved(self) -> bool:
+    """Whether the step that is looked into starts from other values than the one of the stage."""
+
   def own(self, number: int) -> EditableStep:
     """Returns a step of the port from its own values, on one graph with others where it can be."""
 
@@ -81,7 +85,7 @@ class EditedSteps:
     Args:
       graphs: makes graphs of steps.
       number: of the step in which the sides differ first, from 1.
-      tf1: the reference in that step.
+      tf1: the reference in that step, as it is looked into.
       port: the port's steps as they were taken; arrays of that step.
       judge: what the stage makes of steps.
       held: what the port was given of tf1 after steps, by their numbers.
@@ -92,7 +96,7 @@ class EditedSteps:
     self._tf1 = tf1
     self._port = port
     self._judge = judge
-    self._references = {number: tf1}
+    self._references = {} if graphs.is_moved else {number: tf1}
     self._traced: dict[int, EditableStep] = {}
     self._from_tf1: dict[int, EditableStep] = {}
 
@@ -117,7 +121,7 @@ class EditedSteps:
     runs = {run for _, _, run in left}
     names = {step.number: self._judge.name(step.number) for step in self._port.steps}
     number = next((n for n, name in names.items() if name in runs), self._number)
-    reference = self._reference(number)
+    reference = self._tf1 if number == self._number else self._reference(number)
     if number not in self._from_tf1:
       self._from_tf1[number] = self._graphs.looked_at(number)
     step, given = self._from_tf1[number], given_values(reference, repairs)

@@ -17,6 +17,7 @@ from tf2verify.sides.tf2.step_tracing import SharedNames
 from tf2verify.sides.tf2.steps import MakesStep, Tf2StepsAgain
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
+from tf2verify.stages.training.distinct_starts import distinct_values, from_values
 from tf2verify.stages.training.edited_steps import EditedSteps, StepJudge
 from tf2verify.stages.training.reset_elements import Held
 from tf2verify.stages.training.step_quantities import (
@@ -49,7 +50,8 @@ def of_step(
     return EditedSteps(made, made.number, tf1, port, judge, held)
 
   known = None if judge is None else EditedRuns(edited, COMPARED, told=(LEARNING_RATE,))
-  return Inspection(step_name(made.number), 'the training step of the port', made.sides, known)
+  name = step_name(made.number)
+  return Inspection(name, 'the training step of the port', made.distinct_sides, known)
 
 
 class StepGraphs:
@@ -89,11 +91,27 @@ class StepGraphs:
     # By the number of the step that is next: steps that were traced up to there, and not taken.
     self._under_way: dict[int, tuple[Tf2StepsAgain, MadeLines]] = {}
     self._own: dict[int, EditableStep] = {}
+    self._distinct: dict[str, np.ndarray] | None = None  # None until they were looked for
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
     reference = self.of_tf1()
     return self.runs(reference, self.of_tf2(reference))
+
+  def distinct_sides(self) -> tuple[GraphRun, GraphRun]:
+    """Returns both sides of it, from values that tell its quantities apart, see there."""
+    reference = self.of_tf1()
+    try:
+      step = self.looked_at(self.number)
+    except WrittenOtherwise:
+      return self.sides()
+    tf1 = from_values(reference, self._distinct or {})
+    return self.runs(tf1, step.step, shows_choices=True)
+
+  @property
+  def is_moved(self) -> bool:
+    """Whether the step that is looked into starts from other values than the one of the stage."""
+    return bool(self._distinct)
 
   def of_tf1(self) -> StepGraph:
     """Returns the step of the reference as it is built."""
@@ -103,29 +121,41 @@ class StepGraphs:
     """Returns the step of the port as it is traced, from the values of that of the reference."""
     return self._traced(self.number)(_values(reference)).step
 
-  def runs(self, tf1: StepGraph, tf2: StepGraph) -> tuple[GraphRun, GraphRun]:
-    """Returns runs of both, to be asked for any tensor.
+  def runs(
+    self, tf1: StepGraph, tf2: StepGraph, shows_choices: bool = False
+  ) -> tuple[GraphRun, GraphRun]:
+    """Returns runs of both, to be asked for any tensor; see `step_run`.
 
     Raises:
       NotApplicable: a variable of the reference is written in a way without formula.
       NotTraceable: one of the port is.
     """
     try:
-      one = step_run(tf1)
+      one = step_run(tf1, shows_choices=shows_choices)
     except WrittenOtherwise as error:
       raise NotApplicable(f'the train op of tf1 is not examined: {error}') from error
     try:
-      return one, step_run(tf2)
+      return one, step_run(tf2, shows_choices=shows_choices)
     except WrittenOtherwise as error:
       one.close()
       raise NotTraceable(str(error)) from error
 
   def looked_at(self, number: int) -> EditableStep:
-    """Returns a step of the port from tf1's values before it, as far as both sides share them."""
-    before = _values(self.step_of_tf1(number))
+    """Returns a step of the port from tf1's values before it, as far as both sides share them.
+
+    The one that differs starts from distinct values.
+
+    Raises:
+      WrittenOtherwise: tf1 writes a variable in a way that cannot be taken apart.
+    """
+    reference = self.step_of_tf1(number)
+    before = _values(reference)
     step = self._traced(number)(before)
-    # Its own may be those of a mistake in the steps before.
-    return step if number == self.number else step.starting_from_tf1(before)
+    if number != self.number:
+      return step.starting_from_tf1(before)  # its own may be those of a mistake before
+    if self._distinct is None:
+      self._distinct = distinct_values(reference, step)
+    return step.starting_from_tf1(self._distinct)
 
   def own(self, number: int) -> EditableStep:
     """Returns a step of the port from its own values; on the graph of the one that differs.
@@ -157,7 +187,7 @@ class StepGraphs:
 
   def reference(self, number: int) -> GraphRun:
     """Returns a step of the reference."""
-    return step_run(self.step_of_tf1(number))
+    return step_run(self.step_of_tf1(number), shows_choices=True)
 
   def step_of_tf1(self, number: int) -> StepGraph:
     """Returns a step of the reference as it is built, by its number."""

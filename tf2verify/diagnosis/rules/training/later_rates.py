@@ -70,6 +70,7 @@ def later_rates(rates: Rates) -> str:
     _one_in_steps(sides[0], sides[1], _STAIRS_OF_TF1)
     or _one_in_steps(sides[1], sides[0], _STAIRS_OF_PORT)
     or _both_in_steps(*sides)
+    or _boundaries(*sides)
     or _pace(*sides)
     or _ends(tf1, tf2)
   )
@@ -98,6 +99,9 @@ def first_apart(rates: Rates) -> str:
   )
 
 
+_MOST_SAMPLED = 24
+# A schedule with more changes has a formula.
+_MOST_BOUNDARIES = 12
 # Of the rate before: rounding changes float32 by 6e-8.
 _LEAST_STEP = 1e-6
 
@@ -127,6 +131,23 @@ class _Side:
           return first, second
     return None
 
+  def changes_always(self, start: int, length: int) -> bool:
+    """Returns whether the rate is another at each count around one, or has come to its end."""
+    first = max(start - length, 0)
+    known = self.at(*range(first, first + min(2 * length, _MOST_SAMPLED) + 1))
+    return all(a != b for a, b in itertools.pairwise(known))
+
+  def boundaries(self) -> list[tuple[int, float]] | None:
+    """Returns the counts at which the rate becomes another one, with it; None for many."""
+    found: list[tuple[int, float]] = []
+    count = self._change(0)
+    while count is not None:
+      if len(found) == _MOST_BOUNDARIES:
+        return None
+      found.append((count, self.at(count)[0]))
+      count = self._change(count)
+    return found
+
   def _change(self, start: int) -> int | None:
     """Returns the first count after one at which the rate is another."""
     (known,) = self.at(start)
@@ -147,6 +168,8 @@ def _one_in_steps(stairs: _Side, smooth: _Side, words: str) -> str:
   if found is None or smooth.stairs() is not None:
     return ''
   length = found[1] - found[0]
+  if not smooth.changes_always(found[0], length):
+    return ''
   agree = are_same(stairs.at(*found), smooth.at(*found))
   if found[0] % length or not all(agree):
     return ''
@@ -203,6 +226,22 @@ def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
       'decay_rate (or the values between the boundaries) differs: pass that of TF1'
     )
   return ''
+
+
+def _boundaries(tf1: _Side, tf2: _Side) -> str:
+  """Both take a few values, each from another count on."""
+  ones, others = tf1.boundaries(), tf2.boundaries()
+  if not ones or not others or not all(are_same(tf1.at(0), tf2.at(0))):
+    return ''
+  values = [[rate for _, rate in known] for known in (ones, others)]
+  if len(ones) != len(others) or not all(are_same(*values)):
+    return ''
+  counts = [', '.join(f'{count:,}' for count, _ in known) for known in (ones, others)]
+  return (
+    'the learning rate takes the same values in the same order on both sides, from different step '
+    f'counts on: from {counts[0]} in TF1, and from {counts[1]} in the port: pass the boundaries of '
+    'TF1'
+  )
 
 
 def _later_start(
