@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
+from tf2verify.diagnosis.decisions import decides_alike
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.trials import is_left
 from tf2verify.diagnosis.line_proposals import Proposals
@@ -113,6 +114,7 @@ class _Again:
     # What a call writes may be written in another way; outputs say enough.
     ends = [pair for pair in found if not names[pair[0]].name.startswith(_UPDATES)] or found
     self._ends = [graph.ops[other].tensors[0] for _, other in ends]
+    self._positions = [one for one, _ in ends], [other for _, other in ends]
     self._wanted_names = [looking.tf1.op_graph.ops[one].tensors[0] for one, _ in ends]
     self.behind = graph.ancestors([other for _, other in ends])
     # Of each end; the one that is computed from the least shows soonest that an edit mends nothing.
@@ -196,7 +198,10 @@ class _Again:
     if any(changed.isdisjoint(self._names_behind[n]) and self._fails[n] for n in self._order):
       return False
     first, *others = self._order
-    return self._mends(changes, [first]) and (not others or self._mends(changes, others))
+    if not self._mends(changes, [first]) or (others and not self._mends(changes, others)):
+      return False
+    graph = self._tf2.op_graph
+    return decides_alike(self._tf1, graph, self._positions, changes, self.computed)
 
   def apart(self, changes: Sequence[NodeChange]) -> float:
     """Returns how far apart what fails is with operations changed, relative to tf1's."""

@@ -144,6 +144,27 @@ class IdleBoundsTest(absltest.TestCase):
         said = [one for one in found.blind_spots if 'a choice (where) of another value or 1' in one]
         self.assertEqual(len(said), 0 if guarded else 1, found.to_text())
 
+  def test_choice_in_rounds_of_which_the_first_take_one_side(self):
+    """Every example is alive in the first rounds; TF1 multiplies by a mask instead."""
+    lengths = np.array([2, 3, 4, 4, 2, 3])
+
+    def tf1_end(self, net):
+      alive = tf.cast(tf.sequence_mask(lengths, 4), tf.float32)
+      return tf.stack([net * alive[:, n : n + 1] * (n + 1.0) for n in range(4)], 1)
+
+    def port_end(self, net):
+      return tf.stack([tf.where((n < lengths)[:, None], net * (n + 1.0), 0.0) for n in range(4)], 1)
+
+    def late(self, net):
+      return tf.stack([tf.where((n < lengths + 2)[:, None], net, 0.0) for n in range(4)], 1)
+
+    found = _found(tf1_end=tf1_end, port_end=port_end, other_sizes=())
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertNotIn(_SAID, ' '.join(found.blind_spots))
+    ones = {'tf1_end': lambda _, net: tf.stack([net] * 4, 1), 'port_end': late}
+    found = _found(**ones, other_sizes=())
+    self.assertIn('the port has a choice (where) of another', ' '.join(found.blind_spots))
+
   def test_bound_of_the_port_alone(self):
     found = _found(tf1_end=lambda _, net: net)
     self.assertIn('the port has', ' '.join(found.blind_spots))

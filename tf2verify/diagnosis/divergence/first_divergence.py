@@ -73,8 +73,7 @@ class Divergence:
       targets: names of targets that differ; unknown ones are passed over, all of them for none.
       whole: whether to go on past the first source, however far.
     """
-    self._tf1 = tf1
-    self._tf2 = tf2
+    self._tf1, self._tf2 = tf1, tf2
     self.pairing = Pairing(tf1.op_graph, tf2.op_graph)
     known = tf1.op_graph.targets()  # `update of v (2)` is the second write to `v`.
     wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]

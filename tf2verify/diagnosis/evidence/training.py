@@ -148,6 +148,8 @@ class TrainingEvidence:
   states: tuple[StepPair, ...]  # of the other ones
   # Gives the rates of both sides at counts of steps; None where a side has no schedule to be asked.
   rates: Rates | None = None
+  # tf1 names of the variables that each side updates in later steps, whether in this one or not.
+  moved_later: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
 
   @property
   def steps(self) -> tuple[TrainingStep, TrainingStep]:
@@ -190,6 +192,7 @@ def training_evidence(
   clip_beyond: Callable[[], Clip | None] = lambda: None,
   rounding_elements: Mapping[str, _Array] | None = None,
   rates: Rates | None = None,
+  moved_later: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset()),
 ) -> TrainingEvidence:
   """Returns two runs laid side by side.
 
@@ -204,6 +207,7 @@ def training_evidence(
     rounding_elements: by tf1 name, True for single elements whose gradient is rounding: no
       update rule is held against these.
     rates: see `TrainingEvidence`.
+    moved_later: likewise.
   """
   elements = rounding_elements or {}
   cut_tf1, cut_tf2, sampled = at_samples(tf1, tf2, pairs)
@@ -236,6 +240,7 @@ def training_evidence(
     left_out,
     tuple(states),
     rates,
+    moved_later,
   )
 
 

@@ -42,16 +42,32 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
   known = [_bounds(side.graph) for side in sides]
   found: list[str] = []
   for number, (side, run) in enumerate(zip(sides, runs, strict=True)):
-    told: dict[str, list[str]] = {}
+    chooses = _chooses_in_functions(sides[1 - number].graph)
+    # A line in a loop of Python makes an operation in each round, and may do nothing in the first.
+    places: dict[tuple[str, _Bound], list[OpRecord]] = {}
     for position in sorted(side.tested):
       op = side.graph.ops[position]
       bound = _bound(side.graph, op)
-      if bound is None or _is_among(bound, known[1 - number]) or not _is_idle(side.graph, op, run):
+      if bound is None or _is_among(bound, known[1 - number]):
         continue
-      where = 'an unknown line' if op.source is None else str(op.source)
-      told.setdefault(where, []).append(_text(bound))
+      if not (chooses and bound[0] == _CHOICE):
+        where = 'an unknown line' if op.source is None else str(op.source)
+        places.setdefault((where, bound), []).append(op)
+    told: dict[str, list[str]] = {}
+    for (where, bound), ops in places.items():
+      if all(_is_idle(side.graph, op, run) for op in ops):
+        told.setdefault(where, []).append(_text(bound))
     found += [_said(number, bounds, where) for where, bounds in told.items()]
   return found[:_MOST]
+
+
+def _chooses_in_functions(graph: OpGraph) -> bool:
+  """Returns whether a loop or a branch chooses, where it is not seen between what."""
+  functions = [function for op in graph.ops for _, function in op.functions]
+  return any(
+    any(family(op.op_type) == _CHOICE for op in one.ops) or _chooses_in_functions(one)
+    for one in functions
+  )
 
 
 def _said(number: int, bounds: Sequence[str], where: str) -> str:

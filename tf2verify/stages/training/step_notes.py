@@ -9,6 +9,8 @@ import numpy as np
 from tf2verify.diagnosis.formulas.forms import READ, forms
 from tf2verify.diagnosis.rules.training.losses import added_again
 from tf2verify.diagnosis.rules.wording import listed, number_text
+from tf2verify.numerics.noise import FACTOR
+from tf2verify.records.difference import Difference
 from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.table import Table
@@ -252,3 +254,11 @@ def _loss(step: TrainingStep) -> str:
 
 def _rate(step: TrainingStep) -> str:
   return 'not known' if step.learning_rate is None else f'{step.learning_rate:.7g}'
+
+
+def is_within_noise(difference: Difference) -> bool:
+  """Returns whether a difference is no larger than the noise that was measured for it."""
+  array = difference.array
+  if array is None or array.noise is None:
+    return False
+  return array.greatest_absolute <= FACTOR * array.noise

@@ -9,7 +9,6 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.error_summary import extent
-from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Aspect, Difference, ErrorSummary
 from tf2verify.records.proven import Proven
@@ -50,6 +49,7 @@ from tf2verify.stages.training.step_notes import (
   IdleUpdates,
   blind_spots,
   idle_updates,
+  is_within_noise,
   settings_apart,
   step_curves,
   step_notes,
@@ -62,6 +62,7 @@ from tf2verify.stages.training.step_proof import (
   to_relate,
 )
 from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_name, tolerance_for
+from tf2verify.stages.training.turns import Turns
 from tf2verify.stages.training.unread_gradients import UnreadGradients
 from tf2verify.stages.training.untaken_branches import untaken_branches
 from tf2verify.stages.training.wide_steps import wide_steps
@@ -135,6 +136,7 @@ class _Judge:
     self._unread = UnreadGradients(case, runs[0])
     self._idle = IdleUpdates()
     self._clipping = ClippingWatch()
+    self._turns = Turns()
     self._variables: dict[TensorKey, str] = {}
     self._inside: frozenset[str] = frozenset()
     self._extents: list[ErrorSummary] = []
@@ -153,7 +155,7 @@ class _Judge:
     first_nan.explain(comparison, lambda: case.tf1_training.inspectable_losses(run))
     looked_at, whose = self._steps, self._whose(parted)
     for number in range(parted + 1, self._count + 1 if parted else 0):
-      differing[number] = self._consequences(number)
+      differing[number] = self._consequences(number, parted)
     comparison.blind_spots += blind_spots(looked_at)
     alone = slots_alone(looked_at)
     comparison.blind_spots += [] if parted else alone
@@ -300,9 +302,10 @@ class _Judge:
     tolerances = self._case.training_tolerance
     return steps_here.said_of(pairs, values, lambda pair: tolerance_for(pair, tolerances))
 
-  def _consequences(self, number: int) -> int:
+  def _consequences(self, number: int, parted: int) -> int:
     """Takes a step beyond the one that parts; returns how many tensors differ then."""
     self._steps, scalars = self._both.take_beyond()
+    self._turns.see(self._steps, parted)
     part = self._compared(number, looks=False)
     self._steps = scalars
     self._extents.append(_extent(part, number))
@@ -366,7 +369,7 @@ class _Judge:
     rounding = {
       self._variables.get(known.key, '')
       for known in found
-      if known.quantity == quantities.GRADIENT and _is_within_noise(known)
+      if known.quantity == quantities.GRADIENT and is_within_noise(known)
     }
     evidence = training_evidence(
       steps.tf1,
@@ -377,6 +380,7 @@ class _Judge:
       self._both.clip_beyond,
       self._rounding.elements(parted),
       self._both.rates_if_known(),
+      self._turns.moved,
     )
     return tuple(causes_of(evidence))
 
@@ -386,13 +390,6 @@ class _Judge:
     about = quantities.ABOUT[difference.quantity]
     hints = (cause.text for cause in causes if cause.accounts_for(about, variable))
     return dataclasses.replace(difference, hint=next(hints, difference.hint))
-
-
-def _is_within_noise(difference: Difference) -> bool:
-  array = difference.array
-  if array is None or array.noise is None:
-    return False
-  return array.greatest_absolute <= FACTOR * array.noise
 
 
 def _extent(comparison: Comparison, number: int) -> ErrorSummary:

@@ -29,6 +29,10 @@ def pruned(evidence: TrainingEvidence) -> Cause | None:
   kept_by_tf1 = [n for n, (one, other) in rests.items() if one and not other and n not in idle]
   kept_by_port = [n for n, (one, other) in rests.items() if other and not one and n not in given]
   explains = (About.UPDATE, About.GRADIENTS, About.SHADOWS)
+  resting = (kept_by_tf1, evidence.moved_later[0]), (kept_by_port, evidence.moved_later[1])
+  for (kept, later), side in zip(resting, ('TF1', 'the port'), strict=True):
+    if kept and later.issuperset(kept):
+      return Cause(_in_turns(evidence.number, kept, side), explains=explains, variables=tuple(kept))
   if kept_by_tf1:
     text = (
       f'the step of TF1 does not update {listed(kept_by_tf1)}, that of the port does: session.run '
@@ -43,6 +47,16 @@ def pruned(evidence: TrainingEvidence) -> Cause | None:
     )
     return Cause(text, explains=explains, variables=tuple(kept_by_port))
   return None
+
+
+def _in_turns(number: int, names: Sequence[str], side: str) -> str:
+  """Returns what is said of variables that a side does not update in a step, but in a later one."""
+  other = 'the port' if side == 'TF1' else 'TF1'
+  return (
+    f'step {number} of {side} does not update {listed(names)}, that of {other} does; a later step '
+    f'of {side} does: they are updated in some steps only, and in different ones on the two sides: '
+    'compare the conditions on the count of steps, and when it is counted'
+  )
 
 
 def step_without_effect(evidence: TrainingEvidence) -> Cause | None:
