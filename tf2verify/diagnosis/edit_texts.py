@@ -21,6 +21,7 @@ _THEN = ' → '
 _OF_ONE_SIDE = (GraphAspect.EXTRA, GraphAspect.MISSING)
 _OF_OPERATIONS = (*_OF_ONE_SIDE, GraphAspect.REPLACED)
 _MOST_LINES = 2
+_OF = ' of '
 _KEPT_AXES = 'keep_dims'
 _LIST = 'TensorList'
 _LONGEST_CODE = 120
@@ -154,7 +155,9 @@ def _kind_of(source: Source) -> object:
 
 
 def _last(name: str) -> str:
-  return _COUNTER.sub('', name.rpartition('/')[2])
+  """Returns what a tensor is called without where: of `variable momentum of a/kernel`, the role."""
+  role, of, _ = name.partition(_OF)
+  return role if of else _COUNTER.sub('', name.rpartition('/')[2])
 
 
 def _of_any_size(source: Source) -> tuple[tuple[str, ...], ...]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,8 @@ from tf2verify.relation.op_pairs import Pairing, family
 
 # Of a number that is computed: 1 - 0.999 in float32 is this far from 0.001.
 _OF_COMPUTED = 1e-4
+# Of two inputs, in either order.
+_COMMUTATIVE = ('Add', 'AddV2', 'Mul', 'Maximum', 'Minimum', 'SquaredDifference')
 
 
 class GraphComparison:
@@ -345,6 +348,9 @@ class GraphComparison:
     have = [None if is_number(self._tf2, key) else key for key in other.inputs]
     if None in [e for e, h in zip(expected, have, strict=True) if h is not None]:
       return []
+    if op.op_type in _COMMUTATIVE and not any(map(operator.eq, expected, have)):
+      turned = have[::-1]
+      have = turned if any(map(operator.eq, expected, turned)) else have
     if expected == have:
       return []
     swapped = sorted(map(str, expected)) == sorted(map(str, have))

@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs import inlining
 from tf2verify.tensorflow_internals import graphs
 
@@ -34,7 +32,6 @@ def with_taken_branches(
     marks_choices: whether a number that a condition has chosen passes an operation of type
       `inlining.KEPT_CHOICE`; another step may choose another one.
   """
-  marked: list[str] = []
   for number in range(_MOST_ROUNDS):
     conditions = [node for node in graph_def.node if node.op in CONDITIONS]
     if not conditions:
@@ -52,39 +49,28 @@ def with_taken_branches(
       added, outputs[node.name] = inlining.inlined(node.name, arguments, waits, body, prefix)
       graph_def.node.extend(added)
       if marks_choices and number == 0:
-        dtypes = [tensor.dtype for tensor in body.outputs]
-        outputs[node.name] = _marked(graph_def, node.name, outputs[node.name], dtypes)
-        marked += [op_name_of(name) for name in outputs[node.name]]
+        outputs[node.name] = _marked(graph_def, node.name, outputs[node.name], body.outputs)
       if passes_on and body.outputs:
         inlining.pass_on(node, outputs[node.name], [tensor.dtype for tensor in body.outputs])
       else:
         _empty(node, [one.name for one in added])
     inlining.redirect(graph_def, outputs)
-  _keep_numbers(graph_def, marked)
 
 
 def _marked(
-  graph_def: Any, condition: str, outputs: Sequence[str], dtypes: Sequence[tf.DType]
+  graph_def: Any, condition: str, outputs: Sequence[str], tensors: Sequence[Any]
 ) -> list[str]:
-  """Adds an operation of a name that no branch has after each result of a condition."""
+  """Adds an operation of a name that no branch has after each number that a condition yields."""
   found = []
-  for number, (tensor, dtype) in enumerate(zip(outputs, dtypes, strict=True)):
-    node = graph_def.node.add(name=inlining.choice_name(condition, number), op='Identity')
-    node.input.append(tensor)
-    node.attr['T'].type = dtype.as_datatype_enum
+  for number, (output, tensor) in enumerate(zip(outputs, tensors, strict=True)):
+    if not tensor.dtype.is_floating or tensor.shape.rank != 0:
+      found.append(output)
+      continue
+    node = graph_def.node.add(name=inlining.choice_name(condition, number), op=inlining.KEPT_CHOICE)
+    node.input.append(output)
+    node.attr['T'].type = tensor.dtype.as_datatype_enum
     found.append(f'{node.name}:0')
   return found
-
-
-def _keep_numbers(graph_def: Any, marked: Sequence[str]) -> None:
-  """Leaves those of the marks that pass a constant number on."""
-  nodes = {node.name: node for node in graph_def.node}
-  for name in marked:
-    read = nodes[name]
-    while read.op == 'Identity':
-      read = nodes[op_name_of(read.input[0])]
-    if read.op == 'Const' and tf.as_dtype(read.attr['dtype'].type).is_floating:
-      nodes[name].op = inlining.KEPT_CHOICE
 
 
 def _empty(node: Any, waits_for: Sequence[str]) -> None:
