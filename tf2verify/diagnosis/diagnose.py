@@ -63,6 +63,7 @@ def diagnose(
   only_first: bool = False,
   tf1_in_training: OpGraph | None = None,
   of_keras3: bool = False,
+  further: Sequence[str] = (),
 ) -> Diagnosis:
   """Returns where and why the sides part.
 
@@ -79,6 +80,7 @@ def diagnose(
     only_first: whether experiments end with the mistakes that the first search shows.
     tf1_in_training: as in `FailedStage`.
     of_keras3: likewise.
+    further: names of targets to look behind besides those that differ.
   """
   evidence = FailedStage(
     stage,
@@ -90,7 +92,7 @@ def diagnose(
   diagnosis = Diagnosis(run)
   looking: Looking | None = None
   if sides is not None:
-    evidence, diagnosis, looking = _inspected(evidence, diagnosis, *sides)
+    evidence, diagnosis, looking = _inspected(evidence, diagnosis, sides, further)
   started = initial_value_sources(evidence, run, variable_lines or {})
   if started:
     # A curve belongs to the first source; from other initial values on there is none.
@@ -221,12 +223,16 @@ def _without_effect(looking: Looking) -> list[str]:
 
 
 def _inspected(
-  evidence: FailedStage, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
+  evidence: FailedStage,
+  diagnosis: Diagnosis,
+  sides: tuple[InspectableRun, InspectableRun],
+  further: Sequence[str],
 ) -> tuple[FailedStage, Diagnosis, Looking]:
+  tf1, tf2 = sides
   # After a step a variable differs by a part of its change, which is small compared to its value.
   is_change = evidence.stage == _OF_CHANGES
   least = _OF_SETTINGS if is_change else 0.0
-  looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
+  looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least, further=further)
   apart = _apart(evidence, diagnosis.run)
   is_here = is_change or looking.divergence.reproduces(apart)
   found = looking.arriving() if is_here and _is_computed(evidence, diagnosis.run) else []

@@ -76,6 +76,7 @@ class Looking:
     targets: Sequence[str],
     least: float = 0.0,
     whole: bool = False,
+    further: Sequence[str] = (),
   ) -> None:
     """Searches; see `Divergence`.
 
@@ -85,8 +86,10 @@ class Looking:
       targets: names of targets that differ.
       least: a source that differs by no more of a tensor's size is none, if there are others.
       whole: see `Divergence`.
+      further: targets besides these, in this search and those that follow it.
     """
-    self._targets = targets
+    self._targets = [*targets, *further] if targets else []
+    self._behind_too = further
     self._least = least
     self.tf1 = tf1
     self.tf2 = tf2
@@ -110,7 +113,9 @@ class Looking:
   def again(self, found: LookedAt, left: Left) -> 'Looking':
     """Returns the same search with an edited port, for what is left."""
     targets = targets_of((quantity, name) for quantity, name, run in left if run == found.name)
-    return Looking(found.tf1, found.tf2, targets or self._targets, self._least)
+    return Looking(
+      found.tf1, found.tf2, targets or self._targets, self._least, further=self._behind_too
+    )
 
   @property
   def is_of_changes(self) -> bool:

@@ -151,7 +151,8 @@ def _diagnosed(
       not_run = f'no operation is named: {error}'
     lines = _variable_lines(case, findings)
     how = lines, traced, bench, diagnose_option.ends_with_the_first()
-    facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3()
+    further = () if inspection is None else inspection.further
+    facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3(), further
     diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
     if not_traceable or not_run:
       not_tried = (

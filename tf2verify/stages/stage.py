@@ -128,12 +128,15 @@ class Inspection:
     sides: makes that run of both sides ready to be looked into, and may raise
       `NotTraceable` and `NotApplicable`.
     edited: how causes are tried out; None for no experiments.
+    further: what both sides yield that is looked into as well, if anything differs: names of
+      targets of the graphs.
   """
 
   run: str
   traced: str
   sides: Callable[[], tuple[GraphRun, GraphRun]]
   edited: EditedRuns | None = None
+  further: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

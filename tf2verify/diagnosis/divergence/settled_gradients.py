@@ -14,6 +14,8 @@ from tf2verify.relation.op_pairs import Pairing
 
 _GRADIENTS = ('gradient ', 'applied gradient ')
 _UPDATE = 'update of '
+# Of the greatest element: rounding of a long sum is no more.
+_SAME = 1e-4
 
 
 def pair_settled_gradients(
@@ -56,7 +58,8 @@ def pair_settled_gradients(
     view = views.get(key)
     held = one if view is None else view.to_tf2(one)
     known, layout = agreement_as_held(held, other)
-    if not known.is_rounding or (view is not None and layout is not None):
+    is_settled = known.is_rounding or known.relative <= _SAME
+    if not is_settled or (view is not None and layout is not None):
       del found[key]
     elif layout is not None:
       views[key] = layout

@@ -8,10 +8,11 @@ quantity, and a pair of operations that yield something else is none before it i
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.gradient_sides import GradientSides
 from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.divergence.written_rounds import pair_in_written_rounds
@@ -61,7 +62,8 @@ def pair_by_value(
   ]
   for n, _ in differing:
     pairing.part(n)
-  _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values))
+  are_apart = GradientSides(pairing).are_apart
+  _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values, are_apart))
   alike = ((n, m) for n, m in pairing.pairs() if n in values and m in other_values)
   pair_in_written_rounds(pairing, list(alike))
   pairing.complete()
@@ -144,7 +146,10 @@ def _pair_in_all_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -> N
 
 
 def pair_alike(
-  pairing: Pairing, values: Mapping[int, np.ndarray], other_values: Mapping[int, np.ndarray]
+  pairing: Pairing,
+  values: Mapping[int, np.ndarray],
+  other_values: Mapping[int, np.ndarray],
+  are_apart: Callable[[int, int], bool] = lambda tf1, tf2: False,
 ) -> list[tuple[int, int]]:
   """Pairs what has no partner and yields the same; in order, and by type where several do.
 
@@ -152,6 +157,7 @@ def pair_alike(
     pairing: changed.
     values: of tf1 operations, by position.
     other_values: of the port's.
+    are_apart: returns whether two operations are no pair, whatever they yield.
 
   Returns:
     The new pairs.
@@ -170,6 +176,7 @@ def pair_alike(
       continue
     close = np.flatnonzero(may_be_alike(signature(value), signatures[kind]))
     near = [m for m, _ in (by_size[kind][n] for n in close) if pairing.tf1_of[m] is None]
+    near = [m for m in near if not are_apart(n, m)]
     op_type = family(pairing.tf1.ops[n].op_type)
     near.sort(key=lambda m: (family(pairing.tf2.ops[m].op_type) != op_type, m))
     if value.size == 1:

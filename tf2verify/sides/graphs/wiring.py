@@ -1,5 +1,6 @@
 """Copies of tf1's operations, wired to the port's tensors."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from tf2verify.records.op_graph import (
 v1 = tf.compat.v1
 
 OF_TF1 = 'tf2verify_tf1/'
+# What both sides call a variable or an input need not be a name of TensorFlow's.
+_NO_NAME = re.compile(r'[^\w./>-]')
 # What passes a tensor on, and stops its gradient.
 STOPS = ('StopGradient', 'PreventGradient')
 STALE = ('_class', '_output_shapes')
@@ -140,7 +143,7 @@ class Wiring:
     dtype, shape = op.outputs[number]
     if shape is None or None in shape:
       raise CannotRepair(f'{op.name} has no counterpart in the port')
-    node = v1.NodeDef(name=f'{OF_TF1}{op.name}/value', op='Placeholder')
+    node = v1.NodeDef(name=f'{OF_TF1}{_NO_NAME.sub("_", op.name)}/value', op='Placeholder')
     node.attr['dtype'].type = tf.as_dtype(dtype).as_datatype_enum
     node.attr['shape'].shape.CopyFrom(tf.TensorShape(shape).as_proto())
     known = op.tensors[number], f'{node.name}:0'
@@ -156,7 +159,7 @@ class Wiring:
     layout = self._layouts.get(key)
     op = self._tf1.ops[key[0]]
     dtypes = op.outputs[key[1]][0], partner.outputs[read[1]][0]
-    name = f'{OF_TF1}{op.name}/as_tf1_{key[1]}'
+    name = f'{OF_TF1}{_NO_NAME.sub("_", op.name)}/as_tf1_{key[1]}'
     if dtypes[0] != dtypes[1] and all(dtype.startswith('int') for dtype in dtypes):
       cast = v1.NodeDef(name=f'{name}/cast', op='Cast', input=[tensor])
       cast.attr['SrcT'].type = tf.as_dtype(dtypes[1]).as_datatype_enum

@@ -7,7 +7,7 @@ divergence starts from other values, the same on both sides; what a stage compar
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -21,24 +21,30 @@ _NEAR_FACTORS = (0.95, 1.05)
 _SAME = 1e-6
 
 
-def distinct_values(tf1: StepGraph, tf2: EditableStep) -> dict[str, np.ndarray]:
+def distinct_values(
+  tf1: StepGraph, tf2: EditableStep, guessed: Collection[str] = ()
+) -> dict[str, np.ndarray]:
   """Returns other values of slots and averages that are not told apart before a step.
 
   Args:
     tf1: the step of the reference.
     tf2: that of the port, from the values of the reference.
+    guessed: what is kept of slots that are pairs for a search only: a mistake in earlier steps may
+      have made them differ, and the port is given those of tf1.
 
   Returns:
     By what both sides call them, as tf1 holds them. Only what both sides have, and start from with
-    the same value, is among them.
+    the same value or are given, is among them.
 
   Raises:
     WrittenOtherwise: a variable is written in a way that cannot be taken apart.
   """
   known = {one.name: one.value for one in tf1.variables.values() if one.value.dtype.kind == 'f'}
-  vague = [name for name in _vague(known) if name in _started_alike(known, tf2)]
+  alike = {*_started_alike(known, tf2), *guessed}
+  given = {name: known[name] for name in guessed if name in known}
+  vague = [name for name in _vague(known) if name in alike]
   if not vague:
-    return {}
+    return given
   run = StepRun(tf1, None, targets_only=True).run
   try:
     ends = run.op_graph.targets()
@@ -51,7 +57,7 @@ def distinct_values(tf1: StepGraph, tf2: EditableStep) -> dict[str, np.ndarray]:
   finally:
     run.close()
   found = {name: _between(name, known[name], value) for name, value in after.items()}
-  return {name: value for name, value in found.items() if np.any(value != known[name])}
+  return given | {name: value for name, value in found.items() if np.any(value != known[name])}
 
 
 def from_values(step: StepGraph, values: Mapping[str, np.ndarray]) -> StepGraph:

@@ -1,14 +1,14 @@
 """Both sides' training step as graphs, to look for the first divergence in."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tf2verify.errors import NotApplicable
-from tf2verify.records.training import TrainingRun
+from tf2verify.records.training import Slot, TrainingRun
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.step_run import StepGraph, step_run
+from tf2verify.sides.graphs.step_run import StepGraph, step_run, update_target
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.side import RunSpec
@@ -51,7 +51,9 @@ def of_step(
 
   known = None if judge is None else EditedRuns(edited, COMPARED, told=(LEARNING_RATE,))
   name = step_name(made.number)
-  return Inspection(name, 'the training step of the port', made.distinct_sides, known)
+  return Inspection(
+    name, 'the training step of the port', made.distinct_sides, known, made.guessed_targets
+  )
 
 
 class StepGraphs:
@@ -69,6 +71,7 @@ class StepGraphs:
     steps: Steps,
     number: int,
     keeps: bool = False,
+    guesses: bool = False,
   ) -> None:
     """Pairs what both sides keep, by its values after a step.
 
@@ -78,11 +81,15 @@ class StepGraphs:
       steps: taken so far, with the arrays of this one.
       number: of the step, from 1.
       keeps: whether traces are kept, each with a layer: experiments take all steps again.
+      guesses: whether slots are pairs of which no number says so, for a search: a mistake may be
+        why. What is told of pairs stays with those that are sure.
     """
     self.case = case
     self._runs = runs
     self.number = number
-    self._tf1_names, self._slots = _shared_slots(steps, number)
+    guessed = steps.undecided_slots() if guesses else []
+    self._tf1_names, self._slots = _shared_slots(steps, number, guessed)
+    self._guessed = {shared for one, _ in guessed if (shared := self._tf1_names.get(one.name))}
     self._variables = {tf2: tf1 for tf1, tf2 in steps.names}
     # The last step of the reference that was asked for, by its number.
     self._of_tf1: tuple[int, StepGraph] | None = None
@@ -92,6 +99,12 @@ class StepGraphs:
     self._under_way: dict[int, tuple[Tf2StepsAgain, MadeLines]] = {}
     self._own: dict[int, EditableStep] = {}
     self._distinct: dict[str, np.ndarray] | None = None  # None until they were looked for
+
+  def guessing(self, steps: Steps) -> 'StepGraphs':
+    """Returns the same with slots as pairs of which no number says so; itself without any."""
+    if not steps.undecided_slots():
+      return self
+    return StepGraphs(self.case, self._runs, steps, self.number, self._keeps, guesses=True)
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
@@ -107,6 +120,11 @@ class StepGraphs:
       return self.sides()
     tf1 = from_values(reference, self._distinct or {})
     return self.runs(tf1, step.step, shows_choices=True)
+
+  @property
+  def guessed_targets(self) -> tuple[str, ...]:
+    """What graphs call the slots after the step that are pairs for a search only."""
+    return tuple(map(update_target, sorted(self._guessed)))
 
   @property
   def is_moved(self) -> bool:
@@ -154,7 +172,7 @@ class StepGraphs:
     if number != self.number:
       return step.starting_from_tf1(before)  # its own may be those of a mistake before
     if self._distinct is None:
-      self._distinct = distinct_values(reference, step)
+      self._distinct = distinct_values(reference, step, self._guessed)
     return step.starting_from_tf1(self._distinct)
 
   def own(self, number: int) -> EditableStep:
@@ -234,8 +252,16 @@ def _values(step: StepGraph) -> dict[str, np.ndarray]:
   return {known.name: known.value for known in step.variables.values()}
 
 
-def _shared_slots(steps: Steps, number: int) -> tuple[dict[str, str], dict[str, str]]:
-  """Returns what both sides call what optimizers and averages keep, by each side's own names."""
+def _shared_slots(
+  steps: Steps, number: int, guessed: Sequence[tuple[Slot, Slot]] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+  """Returns what both sides call what optimizers and averages keep, by each side's own names.
+
+  Args:
+    steps: taken so far.
+    number: of the step, from 1.
+    guessed: pairs besides those that the numbers show.
+  """
   one, other = steps.tf1.steps[number - 1], steps.tf2.steps[number - 1]
   model = {tf2: tf1 for tf1, tf2 in steps.names}
   by_value = {id(slot.value): slot.name for slot in one.slots}
@@ -249,6 +275,8 @@ def _shared_slots(steps: Steps, number: int) -> tuple[dict[str, str], dict[str, 
       shared = f'{pair.role} of {pair.variable}' if pair.variable else pair.role
       tf1.append((by_value[id(pair.tf1)], shared))
       tf2.append((named[id(pair.tf2)], shared))
+  tf1 += [(ours.name, f'{ours.role} of {ours.variable}') for ours, _ in guessed]
+  tf2 += [(theirs.key, f'{ours.role} of {ours.variable}') for ours, theirs in guessed]
   tf1 += [(s.name, f'{_SHADOW} of {s.variable}') for s in one.slots if s.role == _SHADOW]
   shadows = [slot for slot in other.slots if slot.role == _SHADOW and not slot.of_group]
   owners = [model.get(slot.variable, slot.variable) for slot in shadows]

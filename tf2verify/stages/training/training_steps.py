@@ -265,7 +265,8 @@ class _Judge:
       )
       for step in self._moved.taken().steps if where else ():
         held.setdefault(step.number, self._both.held_after(step, where))
-    return of_step(self._graphs(looked_at, parted), port, judge, held)
+    made = self._graphs(looked_at, parted).guessing(looked_at)
+    return of_step(made, port, judge, held)
 
   def _beside(self, port: TrainingRun, number: int) -> Steps:
     """Returns the first steps of another run of the port beside those of the reference."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.records.diagnosis import Cause
+from tf2verify.records.diagnosis import Cause, Source
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
 _ELEMENTWISE = frozenset(
@@ -27,10 +28,25 @@ def outer_broadcast(evidence: FailedStage) -> Cause | None:
   ends = {one.source.tf2_op if of_port else one.source.tf1_op for one in evidence.sources}
   behind = graph.ancestors(n for n, op in enumerate(graph.ops) if op.name in ends)
   here = [(n, shapes) for n, shapes in found[of_port] if n in behind]
+  if of_port:
+    # A bias of as many elements as there are examples makes a square as well, rightly.
+    lines = {place for one in evidence.sources for place in _places(one.source)}
+    known = ((n, _place(graph.ops[n].source)) for n, _ in here)
+    at_lines = {n for n, place in known if place is None or place in lines}
+    here = [(n, shapes) for n, shapes in here if n in at_lines]
   if not here:
     return None
   position, (one, other) = here[0]
   return Cause(_text(graph.ops[position], one, other, of_port))
+
+
+def _places(source: Source) -> set[tuple[str, int] | None]:
+  """Returns the lines at which the port computes what differs, as far as they are known."""
+  return {_place(line) for line in (source.tf2_source, source.tf2_start, *source.tf2_lines)}
+
+
+def _place(line: SourceLine | None) -> tuple[str, int] | None:
+  return None if line is None else (line.path, line.line)
 
 
 def _squares(graph: OpGraph) -> Iterator[tuple[int, tuple[_Shape, _Shape]]]:
