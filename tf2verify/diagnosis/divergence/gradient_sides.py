@@ -18,6 +18,10 @@ class GradientSides:
     self._tf1 = _sides(pairing.tf1)
     self._tf2 = _sides(pairing.tf2)
 
+  def is_after(self, tf1: int) -> bool:
+    """Returns whether an operation of tf1 is one of what is made of gradients."""
+    return tf1 in self._tf1[1]
+
   def are_apart(self, tf1: int, tf2: int) -> bool:
     """Returns whether operations of both sides cannot be one quantity."""
     (before, after), (other_before, other_after) = self._tf1, self._tf2

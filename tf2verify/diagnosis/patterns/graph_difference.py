@@ -124,7 +124,8 @@ class GraphComparison:
         found.append(number[0])
         self._changes += [] if number[1] is None else [(number[0], number[1])]
         unmatched = [] if takes_elements(unmatched) else unmatched
-    found += [*wired, *with_reads(self._tf1, self._tf2, pair, matched, unmatched)]
+    of_update = self._elsewhere.is_of_update(pair.tf1.end)
+    found += [*wired, *with_reads(self._tf1, self._tf2, pair, matched, unmatched, of_update)]
     return tuple(
       known
       for known in found

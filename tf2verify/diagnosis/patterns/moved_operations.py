@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 
+from tf2verify.diagnosis.divergence.gradient_sides import GradientSides
 from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.layouts import is_in_own_layout
@@ -24,11 +25,19 @@ class PlacesElsewhere:
     self._pairing = pairing
 
   @functools.cached_property
+  def _gradients(self) -> GradientSides:
+    return GradientSides(self._pairing)
+
+  @functools.cached_property
   def _made(self) -> tuple[list[_Made], list[_Made]]:
     graph, tf1_of = self._pairing.tf2, self._pairing.tf1_of
     # One without a partner is none of tf1.
     own = [-1 - n if partner is None else partner for n, partner in enumerate(tf1_of)]
     return _made_of(self._pairing.tf1, range(len(self._pairing.tf1.ops))), _made_of(graph, own)
+
+  def is_of_update(self, tf1: int) -> bool:
+    """Returns whether an operation of tf1 is one of what is made of gradients."""
+    return self._gradients.is_after(tf1)
 
   def said(self, ones: Sequence[int], others: Sequence[int], end: int) -> tuple[str, str, bool]:
     """Returns `elsewhere`, `alike` and `respelled` of a difference.
@@ -40,7 +49,10 @@ class PlacesElsewhere:
     """
     if ones and others:
       return '', '', False
-    alike = '' if others else self.alike(False, ones, end)
+    partner = self._pairing.tf1_of[end]
+    # What a port makes of gradients for something else, as averages, is none of an update.
+    is_update = partner is not None and self.is_of_update(partner)
+    alike = '' if others or is_update else self.alike(False, ones, end)
     found = ones or others
     return self.of(bool(others), found), alike, self.are_respelled(bool(others), found)
 
@@ -131,7 +143,9 @@ def _made_of(graph: OpGraph, names: Sequence[int]) -> list[_Made]:
   made: list[_Made] = []
   for position, op in enumerate(graph.ops):
     if op.op_type in (VARIABLE, INPUT):
-      made.append(frozenset((names[position],)) if op.op_type == VARIABLE else None)
+      # A count of steps, or a rate, is read by everything of a schedule.
+      is_parameter = op.op_type == VARIABLE and op.outputs[0][1] != ()
+      made.append(frozenset((names[position],)) if is_parameter else None)
       continue
     read = [made[producer] if producer < position else None for producer, _ in op.inputs]
     known = [one for one in read if one is not None]

@@ -80,15 +80,17 @@ def with_reads(
   pair: RegionPair,
   matched: Sequence[tuple[int, int]],
   unmatched: list[GraphDifference],
+  of_update: bool = False,
 ) -> list[GraphDifference]:
   """Returns what to say of operations without a partner: that the end reads another tensor.
 
   In their place where they leave all values as they are, or choose between others; before them
-  where there are many on one side and none on the other.
+  where there are many on one side and none on the other, and in what is made of gradients.
   """
   if not unmatched:
     return []
-  return [*_never_read(tf1, tf2, pair), *_with_read(tf1, tf2, pair, matched, unmatched)]
+  found = _with_read(tf1, tf2, pair, matched, unmatched, of_update)
+  return [*_never_read(tf1, tf2, pair), *found]
 
 
 def _never_read(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[GraphDifference]:
@@ -108,12 +110,15 @@ def _with_read(
   pair: RegionPair,
   matched: Sequence[tuple[int, int]],
   unmatched: list[GraphDifference],
+  of_update: bool,
 ) -> list[GraphDifference]:
   if _goes_on_from_tf1(tf1, pair) and unmatched[0].aspect is GraphAspect.EXTRA:
     return [dataclasses.replace(unmatched[0], tf2=f'a second {tf1.ops[pair.tf1.end].name}')]
-  read = read_from_elsewhere(tf1, tf2, pair) if only_shapes_differ(tf1, tf2, pair, matched) else []
-  if read:
+  read = read_from_elsewhere(tf1, tf2, pair)
+  if read and only_shapes_differ(tf1, tf2, pair, matched):
     return read
+  if read and of_update:  # one slot in place of another, in a formula that is spelled differently
+    return [*read, *unmatched]
   slot = _slot_read_otherwise(tf1, tf2, pair)
   if slot is None:
     return unmatched

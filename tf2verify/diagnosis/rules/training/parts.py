@@ -66,6 +66,8 @@ def step_without_effect(evidence: TrainingEvidence) -> Cause | None:
     return None
   if all(pair.tf1.rests for pair in evidence.moves):
     return None
+  if evidence.moved_later[1]:
+    return None  # a later step does: what this one adds is zero at the start
   if evidence.steps[1].learning_rate == 0:
     return None  # a step of that size changes nothing, whatever it is given
   text = (

@@ -1,0 +1,158 @@
+"""Mistakes in update rules that a port writes itself: each is proven, with what TF1 computes."""
+
+import abc
+
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.sides.trained_sides import Trained
+
+v1 = tf.compat.v1
+STAGE = 'training_steps'
+DECAY, MOMENTUM, EPSILON = 0.9, 0.8, 1e-6
+
+
+class Rms:
+  """RMSProp with momentum, as TF1 has it."""
+
+  def __init__(self):
+    self.count = tf.Variable(0, trainable=False)
+    self.kept = []
+
+  def rate(self):
+    return 0.1 / (1.0 + tf.cast(self.count, tf.float32) / 2.0)
+
+  def apply(self, gradients, variables):
+    if not self.kept:
+      for variable in variables:
+        ones, zeros = tf.ones_like(variable), tf.zeros_like(variable)
+        self.kept.append([tf.Variable(one, trainable=False) for one in (ones, zeros)])
+    rate = self.rate()
+    for gradient, variable, (square, mom) in zip(gradients, variables, self.kept, strict=True):
+      self.update(rate, gradient, variable, square, mom)
+    self.count.assign_add(1)
+
+  def update(self, rate, gradient, variable, square, mom):
+    square.assign(DECAY * square + (1 - DECAY) * gradient * gradient)
+    mom.assign(MOMENTUM * mom + rate * gradient / tf.sqrt(square + EPSILON))
+    variable.assign_sub(mom)
+
+
+class RateOutside(Rms):
+  def update(self, rate, gradient, variable, square, mom):
+    square.assign(DECAY * square + (1 - DECAY) * gradient * gradient)
+    mom.assign(MOMENTUM * mom + gradient / tf.sqrt(square + EPSILON))
+    variable.assign_sub(rate * mom)
+
+
+class SquareAfterUse(Rms):
+  def update(self, rate, gradient, variable, square, mom):
+    mom.assign(MOMENTUM * mom + rate * gradient / tf.sqrt(square + EPSILON))
+    square.assign(DECAY * square + (1 - DECAY) * gradient * gradient)
+    variable.assign_sub(mom)
+
+
+class MomentumBefore(Rms):
+  def update(self, rate, gradient, variable, square, mom):
+    square.assign(DECAY * square + (1 - DECAY) * gradient * gradient)
+    variable.assign_sub(mom)
+    mom.assign(MOMENTUM * mom + rate * gradient / tf.sqrt(square + EPSILON))
+
+
+class Written(Trained, abc.ABC):
+  training_steps_to_take = 3
+  optimizer = Rms
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = v1.train.inverse_time_decay(0.1, step, 2, 1.0)
+    optimizer = v1.train.RMSPropOptimizer(rate, DECAY, MOMENTUM, EPSILON)
+    return optimizer.minimize(loss, step)
+
+  def make_tf2_optimizer(self):
+    return self.optimizer()
+
+  def given(self, gradients):
+    return gradients
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs), labels)
+    variables = layer.trainable_variables
+    optimizer.apply(self.given(tape.gradient(loss, variables)), variables)
+    return loss
+
+
+class Scaled(Written, abc.ABC):
+  """Gradients are made smaller where their norm is above a bound, in some steps only."""
+
+  bound = 0.9
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    optimizer = v1.train.GradientDescentOptimizer(0.25)
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+    scale = tf.minimum(1.0, self.bound / (tf.linalg.global_norm(gradients) + 1e-6))
+    return optimizer.apply_gradients(
+      [(g * scale, v) for g, v in zip(gradients, variables, strict=True)], step
+    )
+
+  def make_tf2_optimizer(self):
+    return tf.keras.optimizers.SGD(0.25)
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs), labels)
+    variables = layer.trainable_variables
+    gradients = tape.gradient(loss, variables)
+    scale = self.bounded(self.bound / (tf.linalg.global_norm(gradients) + 1e-6))
+    optimizer.apply_gradients([(g * scale, v) for g, v in zip(gradients, variables, strict=True)])
+    return loss
+
+  def bounded(self, scale):
+    return tf.minimum(1.0, scale)
+
+
+def _text(test, status, base, **members):
+  verdict = tf2verify.verify(type('Case', (base,), members), stages=[STAGE])
+  test.assertIs(verdict.stages[-1].status, status, verdict.to_text())
+  return ' '.join(verdict.to_text().split())
+
+
+class WrittenTest(absltest.TestCase):
+  def _found(self, optimizer):
+    text = _text(self, tf2verify.Status.FAILED, Written, optimizer=optimizer)
+    self.assertIn("cause (proven: with tf1's operations in place of the port's", text)
+    return text
+
+  def test_right(self):
+    _text(self, tf2verify.Status.PASSED, Written)
+
+  def test_rate_outside_of_the_momentum(self):
+    text = self._found(RateOutside)
+    self.assertIn('tf1 computes Mul → Rsqrt → Mul; the same at 1 more', text)
+    self.assertIn('the port has Mul, which tf1 does not have; the same at 1 more', text)
+
+  def test_squares_after_their_use(self):
+    self.assertIn('reads variable squared gradient of', self._found(SquareAfterUse))
+
+  def test_momentum_before_its_update(self):
+    text = self._found(MomentumBefore)
+    self.assertIn('reads variable scaled momentum of kernel as y in the port', text)
+    self.assertNotIn('calls no apply_gradients', text)
+
+
+class ScaledTest(absltest.TestCase):
+  def test_right(self):
+    _text(self, tf2verify.Status.PASSED, Scaled)
+
+  def test_without_the_bound(self):
+    """In a step without an effect of it, the gradient that is given is the gradient itself."""
+    text = _text(self, tf2verify.Status.FAILED, Scaled, bounded=lambda _, scale: scale)
+    self.assertIn("cause (proven: with tf1's operations in place of the port's", text)
+    self.assertIn('the port lacks Minimum(x=1)', text)
+
+
+if __name__ == '__main__':
+  absltest.main()
