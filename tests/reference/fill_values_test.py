@@ -32,6 +32,13 @@ class DistinctValuesTest(parameterized.TestCase):
     for name in ('bn/moving_variance', 'BatchNorm/moving_var', 'head/sigma'):
       self.assertGreaterEqual(distinct_values(name, (100,), _FLOAT32).min(), 0.5)
 
+  def test_bounds_of_a_range(self):
+    for name, sign in (('act_quant/min', -1), ('act_quant/max', 1)):
+      for shape in ((), (8,)):
+        values = sign * distinct_values(name, shape, _FLOAT32)
+        self.assertGreaterEqual(values.min(), 0.5)
+        self.assertEqual(values.shape, shape)
+
   @parameterized.parameters(
     ('conv/weights', (3, 3, 16, 32), 144),
     ('word_embeddings', (1000, 64), 64),

@@ -16,6 +16,9 @@ GUIDE_CONSTANT = 0.001
 
 Fill = Callable[[str, Tuple[int, ...], Any], Any]
 
+# What a variable of one bound of a range is called, as by tf.contrib.quantize: a fake quantization
+# whose least value is above its greatest is undefined, and XLA's differs there.
+_SIGNS = {'min': -1.0, 'max': 1.0}
 _POSITIVE_WORDS = ('variance', 'moving_var', 'running_var', 'stddev', 'sigma')
 
 
@@ -33,7 +36,8 @@ def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[A
 
   The magnitude is uniform in [0.5, 1.5): with random signs for a weight, scaled
   by 1 / sqrt(fan-in) where the rank is 2 or more, so that activations neither
-  vanish nor explode; positive where the name says that a variance is meant.
+  vanish nor explode; positive where the name says that a variance is meant,
+  negative for `min` and positive for `max`, the bounds of a range.
   The draws come from numpy's frozen `RandomState`, seeded by the SHA-256 of the
   name, so that they are the same in every version.
 
@@ -56,7 +60,10 @@ def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[A
   fractions = (words & np.uint32(0x007FFFFF)) | np.uint32(0x3F800000)
   values = fractions.view(np.float32)
   values -= np.float32(0.5)
-  if not any(word in name.lower() for word in _POSITIVE_WORDS):
+  sign = _SIGNS.get(name.rpartition('/')[2].lower())
+  if sign is not None and len(shape) <= 1:
+    values *= np.float32(sign)
+  elif not any(word in name.lower() for word in _POSITIVE_WORDS):
     fractions |= words & np.uint32(0x80000000)
     if len(shape) >= 2 and values.size:
       values *= np.float32(1.0 / math.sqrt(_fan_in(name, shape)))

@@ -31,6 +31,9 @@ class Quantized(tf2verify.EquivalenceCase, abc.ABC):
   def port_end(self, net):
     return keras.ops.clip(net, -4.0, 4.0)
 
+  def port_number(self, number):
+    return number
+
   def make_tf2_layer(self):
     case = self
 
@@ -44,7 +47,7 @@ class Quantized(tf2verify.EquivalenceCase, abc.ABC):
       def call(self, inputs):
         book = keras.ops.convert_to_tensor(self.book)
         apart = self.project(inputs)[:, :, None] - book[None]
-        number = keras.ops.argmin(keras.ops.sum(apart**2, axis=1), axis=1)
+        number = case.port_number(keras.ops.argmin(keras.ops.sum(apart**2, axis=1), axis=1))
         return case.port_end(self.end(keras.ops.take(keras.ops.transpose(book), number, axis=0)))
 
     return Port()
@@ -164,6 +167,11 @@ class IdleBoundsTest(absltest.TestCase):
     ones = {'tf1_end': lambda _, net: tf.stack([net] * 4, 1), 'port_end': late}
     found = _found(**ones, other_sizes=())
     self.assertIn('the port has a choice (where) of another', ' '.join(found.blind_spots))
+
+  def test_rest_of_a_division(self):
+    found = _found(port_number=lambda _, number: tf.math.floormod(number, 7))
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertIn('the port has FloorMod with 7 at', ' '.join(found.blind_spots))
 
   def test_bound_of_the_port_alone(self):
     found = _found(tf1_end=lambda _, net: net)

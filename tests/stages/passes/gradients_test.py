@@ -45,6 +45,22 @@ class StopGradientTest(LadderTestCase):
       'a stop_gradient was lost in the port',
     )
 
+  def test_zero_where_tf1_has_none(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        v1.get_variable('target', [3])
+        return inputs @ kernel()
+
+      def port(self, inputs, training):
+        return inputs * v1.get_variable('target', [3]) * 0.0 + inputs @ kernel()
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'gradient target [training, distinct values]: presence differs\n    tf1: None',
+      'and that of the port is zero everywhere',
+    )
+
   def test_extra(self):
     class Case(tiny_models.Affine):
       def port(self, inputs, training):

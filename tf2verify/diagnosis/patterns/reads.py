@@ -1,7 +1,7 @@
 """What two regions are computed from, where their operations differ as well."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
@@ -191,7 +191,9 @@ def brought_in(tf1: OpGraph, tf2: OpGraph, pair: RegionPair, op: OpRecord) -> st
   """
   verb = _VERBS.get(op.op_type)
   entering = dict(pair.entering)
-  read = {_without_shapes(tf2, key) for key in tf2.ops[pair.tf2.end].inputs}
+  ends = tf2.ops[pair.tf2.end].inputs
+  # One operation before as well: a factor of a term that the end adds is read there.
+  read = {_without_shapes(tf2, key) for key in (*ends, *_read_by(tf2, ends))}
   alone = [
     key
     for key in dict.fromkeys(op.inputs)
@@ -203,6 +205,11 @@ def brought_in(tf1: OpGraph, tf2: OpGraph, pair: RegionPair, op: OpRecord) -> st
     return ''
   source = tf1.ops[alone[0][0]].source
   return f'{verb} {tensor_text(tf1, alone[0])}' + (f' ({source.short})' if source else '')
+
+
+def _read_by(graph: OpGraph, keys: Sequence[TensorKey]) -> Iterator[TensorKey]:
+  for position, _ in keys:
+    yield from graph.ops[position].inputs
 
 
 def only_shapes_differ(

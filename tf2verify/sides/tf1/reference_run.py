@@ -14,6 +14,7 @@ from tf2verify.sides import side
 from tf2verify.sides.graphs.reading import GraphReader, Target, target_name
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
+from tf2verify.sides.graphs.whole_writes import with_whole_writes, writes_rows, written_by
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 
@@ -44,6 +45,11 @@ def graph_run_of(
     known = built.graph
     built = _unrolled(built, prepare, feeds, run.parts)
     source_of = _of_rounds(known, source_of)
+  if any(writes_rows(op.type) for op in built.graph.get_operations()):
+    graph_def = built.graph.as_graph_def()
+    with_whole_writes(graph_def)
+    source_of = _of_writes(built.graph, source_of)
+    built = dataclasses.replace(built, graph=imported(graph_def))
   handles = {
     built.graph.get_operation_by_name(variable.initializer).inputs[0].op.name: variable
     for variable in built.variables
@@ -108,6 +114,17 @@ def _unrolled(
 
   take_apart(graph_def, evaluate, in_parts)
   return dataclasses.replace(built, graph=imported(graph_def))
+
+
+def _of_writes(
+  graph: tf.Graph, source_of: Callable[[tf.Operation], SourceLine | None]
+) -> Callable[[tf.Operation], SourceLine | None]:
+  """Returns what tells the user's line of an operation, of a graph with whole writes."""
+
+  def line_of(op: tf.Operation) -> SourceLine | None:
+    return source_of(graph.get_operation_by_name(written_by(op.name)))
+
+  return line_of
 
 
 def _of_rounds(

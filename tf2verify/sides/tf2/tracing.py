@@ -19,6 +19,7 @@ from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.whole_writes import with_whole_writes, written_by
 from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
 from tf2verify.tensorflow_internals import autograph, graphs, keras3
@@ -232,6 +233,7 @@ class TracedPort:
     traced = self.traced
     handles, constants = _captured(traced, self.names)
     graph_def = self._with_handles(handles)
+    with_whole_writes(graph_def)
     if change is not None:
       change(graph_def, constants)
     derived: tuple[Target, ...] = ()
@@ -290,7 +292,7 @@ class TracedPort:
     return {**self.traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
 
   def _source_of(self, op: tf.Operation) -> SourceLine | None:
-    made = operation(self.traced.graph, op.name)
+    made = operation(self.traced.graph, written_by(op.name))
     return None if made is None else user_source(made)
 
 

@@ -19,6 +19,8 @@ from tf2verify.sides.graphs.run import GraphRun
 
 _MINIMUM, _MAXIMUM = 'Minimum', 'Maximum'
 _CHOICE = 'SelectV2'
+# Of numbers below it, the rest of a division is the number.
+_REST = 'FloorMod'
 _WRITTEN = 'where'
 _CHOSEN = 'a choice (where) of another value or'
 # Activations that bound what they read, and by what.
@@ -91,11 +93,12 @@ def _bound(graph: OpGraph, op: OpRecord) -> _Bound | None:
     return _choice(graph, op)
   if kind in _AS_BOUNDS:
     return _AS_BOUNDS[kind]
-  if kind not in (_MINIMUM, _MAXIMUM):
+  if kind not in (_MINIMUM, _MAXIMUM, _REST):
     return None
   # `dynamic_rnn` goes one round at least, whatever the lengths are: no bound of the user's.
   is_float = op.outputs[0][0].startswith('float')
-  if not is_float and op.source is not None and not _OF_BOUNDS.search(op.source.code):
+  is_size = not is_float and op.source is not None and not _OF_BOUNDS.search(op.source.code)
+  if is_size and kind != _REST:
     return None
   constants = [graph.ops[n].constant for n, _ in op.inputs]
   numbers = [one for one in constants if one is not None and one.size == 1]

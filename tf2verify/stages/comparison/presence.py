@@ -17,6 +17,11 @@ _PRESENCE_HINTS = {
   ('gradient', True): 'the tf1 side has no gradient here: a stop_gradient was lost in the port, or '
   'the variable is not in TRAINABLE_VARIABLES',
 }
+_ONLY_ZEROS = (
+  'the tf1 side has no gradient here (None), and that of the port is zero everywhere: the port '
+  'computes something of the variable that changes nothing, such as a product with 0; momentum and '
+  'weight decay move a variable whose gradient is zero, and not one that has none'
+)
 _Losses = Mapping[tuple[str, ...], np.ndarray]
 
 
@@ -29,8 +34,14 @@ def presence_difference(
     Aspect.PRESENCE,
     _presence_text(key.quantity, tf1),
     _presence_text(key.quantity, tf2),
-    hint=_PRESENCE_HINTS.get((key.quantity, tf1 is None), ''),
+    hint=_hint(key.quantity, tf1, tf2),
   )
+
+
+def _hint(quantity: str, tf1: np.ndarray | None, tf2: np.ndarray | None) -> str:
+  if quantity == 'gradient' and tf1 is None and tf2 is not None and not np.any(tf2):
+    return _ONLY_ZEROS
+  return _PRESENCE_HINTS.get((quantity, tf1 is None), '')
 
 
 def regularization_hints(

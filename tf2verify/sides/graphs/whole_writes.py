@@ -1,0 +1,73 @@
+"""Writes of some rows of a variable as assignments of all of it.
+
+`scatter_sub(centers, labels, diff)` tells rows and what is taken from them, and a port may assign
+what `tf.tensor_scatter_nd_sub` makes of the whole variable. As assignments the two are the same
+kind of write, and what a variable becomes can be compared.
+"""
+
+import re
+from typing import Any
+
+import tensorflow as tf
+
+v1 = tf.compat.v1
+_SCATTERS = re.compile(r'ResourceScatter(Nd)?(Add|Sub|Update)')
+_WRITTEN = '/as_assignment'
+
+
+def writes_rows(op_type: str) -> bool:
+  """Returns whether operations of a type write rows of a variable."""
+  return _SCATTERS.fullmatch(op_type) is not None
+
+
+def written_by(name: str) -> str:
+  """Returns the write that an operation computes something for; other names as they are."""
+  return name.partition(_WRITTEN)[0]
+
+
+def with_whole_writes(graph_def: Any) -> None:
+  """Replaces writes of rows by assignments, under the same names.
+
+  Args:
+    graph_def: the graph, which is changed.
+  """
+  added = []
+  for node in graph_def.node:
+    found = _SCATTERS.fullmatch(node.op)
+    if found is None:
+      continue
+    kind = 'dtype' if 'dtype' in node.attr else 'T'
+    dtype = node.attr[kind].type
+    places = node.attr['Tindices'].type
+    resource, indices, updates = (one for one in node.input if not one.startswith('^'))
+    waits = [one for one in node.input if one.startswith('^')]
+    name = node.name + _WRITTEN
+    read = v1.NodeDef(name=f'{name}/before', op='ReadVariableOp', input=[resource, *waits])
+    read.attr['dtype'].type = dtype
+    added.append(read)
+    if not found[1]:
+      added += _in_columns(name, indices, places)
+      indices = added[-1].name
+    made = v1.NodeDef(
+      name=name, op=f'TensorScatter{found[2]}', input=[read.name, indices, updates, *waits]
+    )
+    made.attr['T'].type = dtype
+    made.attr['Tindices'].type = places
+    added.append(made)
+    node.op = 'AssignVariableOp'
+    node.attr.clear()
+    node.attr['dtype'].type = dtype
+    del node.input[:]
+    node.input.extend([resource, made.name, *waits])
+  graph_def.node.extend(added)
+
+
+def _in_columns(name: str, indices: str, dtype: int) -> list[Any]:
+  """Returns the operations that make each index one of its own, as a list of axes."""
+  axis = v1.NodeDef(name=f'{name}/axis', op='Const')
+  axis.attr['dtype'].type = tf.int32.as_datatype_enum
+  axis.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(-1, tf.int32))
+  columns = v1.NodeDef(name=f'{name}/indices', op='ExpandDims', input=[indices, axis.name])
+  columns.attr['T'].type = dtype
+  columns.attr['Tdim'].type = tf.int32.as_datatype_enum
+  return [axis, columns]
