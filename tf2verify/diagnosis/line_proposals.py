@@ -12,7 +12,7 @@ from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.number_proposals import SQUARE, NumberProposals, rounded, squares
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
-from tf2verify.diagnosis.patterns.slices import Slice, slice_of
+from tf2verify.diagnosis.patterns.slices import Slice, other_end, slice_of
 from tf2verify.diagnosis.reductions import reductions
 from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.proof.difference_pairs import COMPARED, KINDS, UNARY
@@ -29,7 +29,7 @@ _FLAGS = (
   *('align_corners', 'half_pixel_centers', 'padding', 'alpha', 'epsilon', 'mode'),
 )
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
-_MOVABLE = UNARY | frozenset(_WITH_NUMBER)
+_MOVABLE = UNARY | frozenset((*_WITH_NUMBER, 'Pow'))
 _DEEPEST_AXIS = 5
 _SEVERAL = 2
 
@@ -156,6 +156,7 @@ class Proposals:
 
   def _other_slices(self, line: Line) -> Iterator[Proposal]:
     """Yields slices as either side takes them elsewhere, of the same number of axes."""
+    yield from _other_ends(line)
     taken: dict[str, list[tuple[int, Slice]]] = {}
     for n in line.positions:
       own = slice_of(line.graph, n)
@@ -234,6 +235,26 @@ def _without_scales(line: Line) -> Iterator[Proposal]:
 def _is_number(graph: OpGraph, position: int) -> bool:
   value = constant_or_number(graph, position)
   return value is not None and value.size == 1 and value.dtype.kind == 'f'
+
+
+def _other_ends(line: Line) -> Iterator[Proposal]:
+  """Yields all slices of the line with as much left out at the other end."""
+  known = ((n, slice_of(line.graph, n)) for n in line.positions)
+  both = [(n, one, other_end(one)) for n, one in known if one is not None]
+  found = [(n, one, other) for n, one, other in both if other is not None]
+  if not found:
+    return
+  ops = line.graph.ops
+  changes = tuple(
+    NodeChange(ops[n].name, other.masks, tuple(enumerate(other.bounds, 1))) for n, _, other in found
+  )
+  n, one, other = found[0]
+  more = f' (and {len(found) - 1} more of the line)' if len(found) > 1 else ''
+  said = (
+    f'{ops[n].name}{more} leaves elements out at one end in the port ([{one.text}]), and at the '
+    f'other end it yields what tf1 does ({other.text})'
+  )
+  yield Proposal(changes, other.text, f'[{one.text}]', said, None, 'slice')
 
 
 def _all_slices(tf1: OpGraph, tf2: OpGraph) -> list[tuple[Slice, int | None]]:

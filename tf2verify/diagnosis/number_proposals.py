@@ -41,9 +41,15 @@ class NumberProposals:
     self._own = _numbers_of(Line(tf2, tuple(range(len(tf2.ops)))))
 
   def other_numbers(self, line: Line) -> Iterator[Proposal]:
-    """Yields numbers of tf1 that the port does not have, in place of one of the line."""
-    for number, places in _numbers_of(line).items():
-      yield from self._instead_of(line, number, places, self.further)
+    """Yields numbers of tf1 that the port does not have, in place of one of the line.
+
+    Of either sign: what tf1 subtracts, a port may write as a negative number.
+    """
+    known = self.all_of_tf1.keys() | self._own.keys()
+    negative = {-one: like for one, like in self.further.items() if -one not in known}
+    for others in (self.further, negative):
+      for number, places in _numbers_of(line).items():
+        yield from self._instead_of(line, number, places, others)
 
   def shared_numbers(self, line: Line) -> Iterator[Proposal]:
     """Yields numbers that both sides have, in place of one of the line that tf1 has nowhere."""
@@ -60,6 +66,7 @@ class NumberProposals:
       if other != number:
         one, two = value_text(other), value_text(number)
         text = f'{name_at(line, places[0][0])} has {two} in the port, {one} in tf1'
+        text += '' if other in self.all_of_tf1 else f', which subtracts {value_text(-other)}'
         yield Proposal(_set(line, places, other), one, two, text, like, instead=without)
 
   def exchanged_numbers(self, line: Line) -> Iterator[Proposal]:

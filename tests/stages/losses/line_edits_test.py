@@ -9,6 +9,8 @@ from tests.stages.losses.single_edits_test import loss_of
 from tf2verify.records.experiment import Outcome
 from tf2verify.records.status import Status
 
+v1 = tf.compat.v1
+
 
 def scores(outputs):
   """Returns scores of pairs of labels, `[batch, 3, 3]`."""
@@ -113,6 +115,63 @@ class LineEditsTest(absltest.TestCase):
       lambda outputs: keras.ops.mean(keras.ops.sqrt(keras.ops.sum(outputs, -1) + 1.0)),
     )
     self.assertRegex(text, r'lacks (Square|Pow\(y=2\))')
+
+  def test_square_of_the_mean(self):
+    def of_tf1(outputs):
+      return v1.losses.mean_squared_error(tf.ones_like(outputs[:, 0]), outputs[:, 0], weights=0.5)
+
+    def of_port(outputs):
+      return 0.5 * tf.reduce_mean(outputs[:, 0] - 1.0) ** 2
+
+    text, _ = self.only_cause(of_tf1, of_port)
+    self.assertRegex(text, r'computes Pow\(2\) .* after Mean.*, tf1 before Mean')
+
+  def test_number_that_is_subtracted(self):
+    """A mask of the diagonal, before a softmax over the pairs of a batch."""
+
+    def of_tf1(outputs):
+      short = tf.tanh(outputs)
+      count = tf.shape(short)[0]
+      pairs = tf.matmul(short, short, transpose_b=True) - 1e9 * tf.eye(count)
+      return v1.losses.softmax_cross_entropy(
+        tf.one_hot(tf.roll(tf.range(count), 1, 0), count), pairs
+      )
+
+    def of_port(outputs, masked=-1e9):
+      short = tf.tanh(outputs)
+      pairs = keras.ops.einsum('ad,bd->ab', short, short)
+      count = tf.shape(short)[0]
+      pairs = tf.linalg.set_diag(pairs, tf.fill([count], masked))
+      others = tf.roll(tf.range(count), 1, 0)
+      return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(others, pairs))
+
+    self.assertIs(loss_of(of_tf1, of_port).status, Status.PASSED)
+    text, _ = self.only_cause(of_tf1, lambda outputs: of_port(outputs, 0.0))
+    self.assertIn('has 0 in the port, -1e+09 in tf1, which subtracts 1e+09', text)
+
+  def test_elements_that_are_left_out_at_the_other_end(self):
+    """Windows of one and of two steps, as a convolution with VALID leaves them."""
+
+    def of_tf1(outputs):
+      known = tf.sequence_mask([3, 2, 1, 3], 3, tf.float32)
+      found = []
+      for size in (1, 2):
+        lacks = tf.slice(1.0 - known, [0, size], [-1, -1])
+        found.append(tf.reduce_max(outputs[:, : 3 - size] - 1e3 * lacks, 1))
+      return tf.reduce_mean(tf.nn.relu(tf.stack(found)))
+
+    def of_port(outputs, causal=False):
+      known = tf.sequence_mask([3, 2, 1, 3], 3)
+      found = []
+      for size in (1, 2):
+        is_there = known[:, :-size] if causal else known[:, size:]
+        kept = tf.where(is_there, tf.nn.relu(outputs[:, : 3 - size]), 0.0)
+        found.append(keras.ops.max(kept, axis=1))
+      return keras.ops.mean(keras.ops.stack(found))
+
+    self.assertIs(loss_of(of_tf1, of_port).status, Status.PASSED)
+    text, _ = self.only_cause(of_tf1, lambda outputs: of_port(outputs, True))
+    self.assertIn('and 1 more of the line) leaves elements out at one end in the port', text)
 
   def only_cause(self, one, other):
     verdict = loss_of(one, other)

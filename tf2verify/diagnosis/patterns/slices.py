@@ -32,3 +32,35 @@ def slice_of(graph: OpGraph, position: int) -> Slice | None:
     return None
   masks = tuple((name, value) for name, value in op.attributes if name.endswith('_mask'))
   return Slice(text, len(known[0]), masks, known)
+
+
+def other_end(one: Slice) -> Slice | None:
+  """Returns a slice that leaves out as much at the other end: `:, 2:` for `:, :-2`.
+
+  None where that is not along one axis, or the axis goes by another step than 1.
+  """
+  begin, end, strides = (bound.ravel().astype(int).tolist() for bound in one.bounds)
+  masks = {name: int(value or 0) for name, value in one.masks}
+  special = masks.get('ellipsis_mask', 0)
+  passing = masks.get('new_axis_mask', 0) | masks.get('shrink_axis_mask', 0) | special
+  found = []
+  for axis in range(one.axes):
+    bit = 1 << axis
+    starts, ends = masks.get('begin_mask', 0) & bit, masks.get('end_mask', 0) & bit
+    if passing & bit or strides[axis] != 1:
+      continue
+    if (starts or begin[axis] == 0) and not ends and end[axis] < 0:
+      found.append((axis, -end[axis], 0))
+    elif ends and not starts and begin[axis] > 0:
+      found.append((axis, 0, -begin[axis]))
+  if len(found) != 1:
+    return None
+  ((axis, first, last),) = found
+  begin[axis], end[axis] = first, last
+  for name, is_open in (('begin_mask', not first), ('end_mask', not last)):
+    masks[name] = masks.get(name, 0) & ~(1 << axis) | (is_open << axis)
+  kept = tuple((name, masks.get(name, 0)) for name in dict.fromkeys((*dict(one.masks), *masks)))
+  dtype = one.bounds[0].dtype
+  bounds = tuple(np.asarray(bound, dtype) for bound in (begin, end, strides))
+  text = f'{first}:' if first else f':{last}'
+  return Slice(text, one.axes, kept, bounds)
