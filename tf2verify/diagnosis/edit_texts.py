@@ -119,6 +119,22 @@ def gradient_text(sources: Sequence[Source]) -> str:
   return '; '.join(texts[:_MOST_SAID]) + ('; …' if len(texts) > _MOST_SAID else '')
 
 
+def stops_text(sources: Sequence[Source]) -> str:
+  """Returns that one side alone stops the gradient at places of many operations; '' elsewhere."""
+  found = [
+    dataclasses.replace(
+      source,
+      differences=tuple(d for d in source.differences if d.aspect is GraphAspect.GRADIENT),
+    )
+    for source in sources
+  ]
+  known = [one for source in found for one in source.differences]
+  both = [(set(one.tf1_value or ()), set(one.tf2_value or ())) for one in known]
+  in_tf1 = all(one & STOPS and not other for one, other in both)
+  in_port = all(other & STOPS and not one for one, other in both)
+  return gradient_text(found) if known and (in_tf1 or in_port) else ''
+
+
 def marks(source: Source) -> tuple[tuple[object, ...], ...]:
   """Returns what is different at a place, without where it is, the same in all rounds."""
   return tuple(

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged, Left
-from tf2verify.diagnosis.edit_texts import gradient_text
+from tf2verify.diagnosis.edit_texts import gradient_text, stops_text
 from tf2verify.diagnosis.gradient_places import GradientPlace, Suspicion, gradient_places
 from tf2verify.diagnosis.mistakes import Found, Mistake, lines_of
 from tf2verify.records.experiment import Edit, Experiment, Outcome
@@ -157,7 +157,7 @@ def _are_one(one: Mistake, other: Mistake) -> bool:
 
 
 def _text(mistake: Mistake) -> str:
-  return '' if mistake.is_large else gradient_text(mistake.sources)
+  return stops_text(mistake.sources) if mistake.is_large else gradient_text(mistake.sources)
 
 
 def _same_edits(
