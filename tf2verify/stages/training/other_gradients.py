@@ -23,7 +23,6 @@ from tf2verify.sides.graphs.step_run import (
 )
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.comparison.proving import why_not_related
 from tf2verify.stages.training.step_proof import RelatedStep
 
 _FACTORS = (1e-3, 1e3)
@@ -46,7 +45,7 @@ def other_gradients(step: RelatedStep) -> list[str]:
     step: a step that agrees, of which not everything is proven.
   """
   try:
-    if why_not_related(step.graphs.case):
+    if step.graphs.are_left_out:
       return []
     with contextlib.ExitStack() as opened:
       sides = [opened.enter_context(contextlib.closing(_Side(s))) for s in (step.tf1, step.tf2)]

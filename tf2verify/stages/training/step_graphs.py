@@ -16,6 +16,7 @@ from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.step_tracing import SharedNames
 from tf2verify.sides.tf2.steps import MakesStep, Tf2StepsAgain
 from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.comparison.proving import TOO_LARGE
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 from tf2verify.stages.training.distinct_starts import distinct_values, from_values
 from tf2verify.stages.training.edited_steps import EditedSteps, StepJudge
@@ -99,6 +100,11 @@ class StepGraphs:
     self._under_way: dict[int, tuple[Tf2StepsAgain, MadeLines]] = {}
     self._own: dict[int, EditableStep] = {}
     self._distinct: dict[str, np.ndarray] | None = None  # None until they were looked for
+
+  @property
+  def are_left_out(self) -> bool:
+    """Whether the graphs of the case are too large to be looked into, or are not to be."""
+    return self.case.declaration.relate_graphs is False or TOO_LARGE in self.case.remembered
 
   def guessing(self, steps: Steps) -> 'StepGraphs':
     """Returns the same with slots as pairs of which no number says so; itself without any."""

@@ -6,7 +6,6 @@ taken, the condition is the same each time, and neither side shows what its othe
 
 from tf2verify.errors import NotApplicable
 from tf2verify.sides.graphs.step_run import writing_branches
-from tf2verify.stages.comparison.proving import why_not_related
 from tf2verify.stages.training.step_proof import RelatedStep
 
 _MOST = 3
@@ -21,7 +20,7 @@ def untaken_branches(step: RelatedStep, count: int) -> list[str]:
   """
   taken: dict[str, set[bool]] = {}
   lines = {}
-  if why_not_related(step.graphs.case):
+  if step.graphs.are_left_out:
     return []
   try:
     if not writing_branches(step.tf1):
