@@ -9,7 +9,13 @@ import numpy as np
 
 from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
-from tf2verify.diagnosis.number_proposals import SQUARE, NumberProposals, rounded, squares
+from tf2verify.diagnosis.number_proposals import (
+  SQUARE,
+  NumberProposals,
+  operations_with_numbers,
+  rounded,
+  squares,
+)
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, other_end, slice_of
@@ -56,6 +62,9 @@ class Proposals:
       self._further.add(SQUARE)
     # Of which the port has more.
     self._extra = {kind for kind, count in own.items() if count > len(self._types.get(kind, ()))}
+    # A temperature, say, by which tf1 divides twice and the port once.
+    counts = operations_with_numbers(tf1, _WITH_NUMBER) - operations_with_numbers(tf2, _WITH_NUMBER)
+    self._more_often = [pair for pair in counts if pair[1] not in self._numbers.further]
     self._consumers = tf2.consumers()
     self._slices = _all_slices(tf1, tf2)
 
@@ -77,6 +86,7 @@ class Proposals:
     yield list(self._other_slices(line))
     both = itertools.product(_WITH_NUMBER, self._numbers.further)
     yield list(self._missing(line, both))
+    yield list(self._missing(line, self._more_often))
 
   def _like(self, op_type: str, wanted: Callable[[OpRecord], bool] = lambda op: True) -> int | None:
     """Returns an operation of tf1 of a type, where one line alone makes all such operations."""
@@ -180,7 +190,7 @@ class Proposals:
     """Yields operations that tf1 has more of put in, or numbers that the port does not have."""
     for kind, operand in put_in:
       said = kind if operand is None else f'{kind}({value_text(operand)})'
-      like = self._like(kind) if operand is None else self._numbers.further[operand]
+      like = self._like(kind) if operand is None else self._numbers.all_of_tf1.get(operand)
       for alike in groups_of_a_type(line.graph, line.positions):
         for put in insertions(line.graph, self._consumers, alike, kind, operand):
           text = f'the port lacks {said} {put.place}'

@@ -1,8 +1,9 @@
 """Numbers that a line of the port could read instead of its own."""
 
+import collections
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,21 @@ def _all_numbers(graph: OpGraph) -> Mapping[float, int]:
       if value is not None and value.size == 1 and value.dtype.kind == 'f':
         found.setdefault(rounded(value.item()), position)
   return found
+
+
+def operations_with_numbers(
+  graph: OpGraph, types: Collection[str]
+) -> collections.Counter[tuple[str, float]]:
+  """Returns how often a graph has operations of some types with a number other than 0 and 1."""
+  found: collections.Counter[tuple[str, float]] = collections.Counter()
+  for op in graph.ops:
+    if op.op_type not in types or is_backward(op):
+      continue
+    for producer, _ in op.inputs:
+      value = constant_or_number(graph, producer)
+      if value is not None and value.size == 1 and value.dtype.kind == 'f':
+        found[op.op_type, rounded(value.item())] += 1
+  return collections.Counter({pair: n for pair, n in found.items() if pair[1] not in (0.0, 1.0)})
 
 
 def squares(graph: OpGraph) -> int:

@@ -149,6 +149,21 @@ class LineEditsTest(absltest.TestCase):
     text, _ = self.only_cause(of_tf1, lambda outputs: of_port(outputs, 0.0))
     self.assertIn('has 0 in the port, -1e+09 in tf1, which subtracts 1e+09', text)
 
+  def test_temperature_of_one_of_two(self):
+    def of_tf1(outputs):
+      teacher = tf.stop_gradient(outputs[:, ::-1] + 1.0)
+      soft = tf.nn.softmax(teacher / 3.0)
+      each = tf.nn.softmax_cross_entropy_with_logits(labels=soft, logits=outputs / 3.0)
+      return tf.reduce_mean(each)
+
+    def of_port(outputs, warm=lambda teacher: teacher / 3.0):
+      soft = keras.ops.softmax(warm(tf.stop_gradient(outputs[:, ::-1] + 1.0)))
+      return -tf.reduce_mean(tf.reduce_sum(soft * tf.nn.log_softmax(outputs / 3.0), -1))
+
+    self.assertIs(loss_of(of_tf1, of_port).status, Status.PASSED)
+    text, _ = self.only_cause(of_tf1, lambda outputs: of_port(outputs, lambda teacher: teacher))
+    self.assertRegex(text, r'the port lacks RealDiv\((y=)?3\)')
+
   def test_elements_that_are_left_out_at_the_other_end(self):
     """Windows of one and of two steps, as a convolution with VALID leaves them."""
 

@@ -7,7 +7,7 @@ from tf2verify.diagnosis.divergence.gradient_sides import GradientSides
 from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.layouts import is_in_own_layout
-from tf2verify.relation.op_pairs import Pairing, family
+from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
 # The variables that something is computed from, by their places in tf1; None with an input.
 _Made = frozenset[int] | None
@@ -91,6 +91,8 @@ class PlacesElsewhere:
       for reader, _ in readers[pending.pop(0)]:
         op = other.ops[reader]
         if reader in seen or partner_of[reader] is not None or op.op_type == TARGET:
+          continue
+        if is_backward(op):  # formed of the forward pass, which has the mistake
           continue
         if family(op.op_type) in wanted:
           return f'{op.op_type} at {op.source.short}' if op.source is not None else op.shown_name
