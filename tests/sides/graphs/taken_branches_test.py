@@ -51,6 +51,29 @@ class TakenBranchesTest(absltest.TestCase):
         self.assertEqual(found, expected)
         self.assertNoCommonElements({node.op for node in graph_def.node}, {'If', 'StatelessIf'})
 
+  def test_a_branch_begins_after_what_the_condition_reads(self):
+    """TensorFlow lets the condition itself wait for nothing that its predicate has waited for."""
+    with tf.Graph().as_default() as graph:
+      total = tf.Variable(1.0, name='total')
+      with tf.control_dependencies([v1.assign_add(total, 2.0)]):
+        is_due = total.read_value() > 0.0
+        tf.cond(is_due, lambda: total.read_value() / 2.0, lambda: tf.constant(0.0))
+      graph_def = graph.as_graph_def()
+    (condition,) = (node for node in graph_def.node if node.op in ('If', 'StatelessIf'))
+    self.assertFalse([name for name in condition.input if name.startswith('^')])
+    with_taken_branches(graph_def, lambda _: [True])
+    nodes = {node.name: node for node in graph_def.node}
+    reads = [n for n in graph_def.node if n.op == 'ReadVariableOp' and 'tf2verify_then' in n.name]
+    self.assertLen(reads, 1)
+    pending, before = [*reads], set()
+    while pending:
+      for name in pending.pop().input:
+        found = name.lstrip('^').partition(':')[0]
+        if found not in before:
+          before.add(found)
+          pending.append(nodes[found])
+    self.assertIn('AssignAddVariableOp', {nodes[name].op for name in before})
+
   def test_operation_of_a_branch_has_the_line_that_made_it(self):
     graph_def, _ = self.result(-1.0, 1.0)
     (name,) = (node.name for node in graph_def.node if node.op == 'Mul' and '/' in node.name)

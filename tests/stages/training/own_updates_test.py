@@ -114,6 +114,62 @@ class Scaled(Written, abc.ABC):
     return tf.minimum(1.0, scale)
 
 
+class EverySecond:
+  """Adds gradients up, and updates by Nesterov's momentum in every second step."""
+
+  def __init__(self):
+    self.count = tf.Variable(0, trainable=False)
+    self.kept = []
+
+  def apply(self, gradients, variables):
+    if not self.kept:
+      for variable in variables:
+        zeros = [tf.zeros_like(variable)] * 2
+        self.kept.append([tf.Variable(one, trainable=False) for one in zeros])
+    for gradient, (total, _) in zip(gradients, self.kept, strict=True):
+      total.assign_add(gradient)
+    self.count.assign_add(1)
+    if self.count % 2 == 0:
+      for variable, (total, mom) in zip(variables, self.kept, strict=True):
+        mom.assign(MOMENTUM * mom + total / 2.0)
+        variable.assign_sub(0.25 * self.moved(mom, total / 2.0))
+        total.assign(tf.zeros_like(total))
+
+  def moved(self, mom, gradient):
+    return gradient + MOMENTUM * mom
+
+
+class EverySecondPlain(EverySecond):
+  def moved(self, mom, gradient):
+    return mom
+
+
+class Accumulated(Written, abc.ABC):
+  training_steps_to_take = 5
+  optimizer = EverySecond
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    variables = v1.trainable_variables()
+    totals = [
+      v1.get_variable(f'total_{n}', v.shape, initializer=v1.zeros_initializer(), trainable=False)
+      for n, v in enumerate(variables)
+    ]
+    gradients = tf.gradients(loss, variables)
+    added = [v1.assign_add(t, g) for t, g in zip(totals, gradients, strict=True)]
+    with tf.control_dependencies(added):
+      count = v1.assign_add(step, 1)
+    optimizer = v1.train.MomentumOptimizer(0.25, MOMENTUM, use_nesterov=True)
+
+    def update():
+      given = [(t.read_value() / 2.0, v) for t, v in zip(totals, variables, strict=True)]
+      with tf.control_dependencies([optimizer.apply_gradients(given)]):
+        return tf.group([v1.assign(t, tf.zeros_like(t)) for t in totals])
+
+    with tf.control_dependencies([count]):
+      return tf.cond(tf.equal(count % 2, 0), update, tf.no_op)
+
+
 def _text(test, status, base, **members):
   verdict = tf2verify.verify(type('Case', (base,), members), stages=[STAGE])
   test.assertIs(verdict.stages[-1].status, status, verdict.to_text())
@@ -152,6 +208,16 @@ class ScaledTest(absltest.TestCase):
     text = _text(self, tf2verify.Status.FAILED, Scaled, bounded=lambda _, scale: scale)
     self.assertIn("cause (proven: with tf1's operations in place of the port's", text)
     self.assertIn('the port lacks Minimum(x=1)', text)
+
+
+class AccumulatedTest(absltest.TestCase):
+  def test_right(self):
+    _text(self, tf2verify.Status.PASSED, Accumulated)
+
+  def test_in_a_branch_that_some_steps_take(self):
+    text = _text(self, tf2verify.Status.FAILED, Accumulated, optimizer=EverySecondPlain)
+    self.assertIn("cause (proven: with tf1's operations in place of the port's", text)
+    self.assertIn('the port lacks Mul(y=0.25) → Mul(y=0.25) → AddV2; the same at 1 more', text)
 
 
 if __name__ == '__main__':

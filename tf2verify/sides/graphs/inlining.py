@@ -34,6 +34,11 @@ def shown_choice(name: str) -> str:
   return _CHOSEN.sub(lambda found: '' if found[1] == '0' else f':{found[1]}', name)
 
 
+def is_in_branch(name: str) -> bool:
+  """Returns whether an operation was put in the place of a condition whose branch it is."""
+  return any(f'/{branch}/' in name for branch in BRANCHES.values())
+
+
 def operation(graph: tf.Graph, name: str) -> tf.Operation | None:
   """Returns an operation of a graph, or of a function that was put in the place of its call.
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import CHOICE, TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.sides.graphs.inlining import is_in_branch
 from tf2verify.sides.graphs.parts import insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.update_kinds import turned
@@ -116,20 +117,18 @@ def apply(
     graph_def: edited in place.
     other_run: for another run than the edits were made for, the NodeDefs of tf1 in it, by name;
       they hold sizes of that run. Edits of operations that are not here (dropout, moving averages)
-      are left out.
+      are left out; so are those in branches of conditions that a run does not take.
 
   Raises:
     CannotRepair: an operation that is to be edited is not there, or takes no such edit.
   """
   for repair in repairs:
     for change in repair.changes:
-      if other_run is None or _has(graph_def, change.op):
+      if not _is_left_out(graph_def, change.op, other_run):
         _change(graph_def, change)
     for moved in repair.transplants:
-      if other_run is None:
-        _transplant(graph_def, moved)
-      elif _has(graph_def, moved.end.name):
-        _transplant(graph_def, _in_run(moved, other_run))
+      if not _is_left_out(graph_def, moved.end.name, other_run):
+        _transplant(graph_def, moved if other_run is None else _in_run(moved, other_run))
     for name in repair.passing:
       _pass(_named(graph_def, name))
     for one in repair.inputs:
@@ -325,6 +324,12 @@ def _reads_renamed(node: Any, name: str, renamed: str) -> None:
     bare, mark, number = read.removeprefix('^').partition(':')
     if bare == name:
       node.input[slot] = ('^' if read.startswith('^') else '') + renamed + mark + number
+
+
+def _is_left_out(graph_def: Any, name: str, other_run: Mapping[str, Any] | None) -> bool:
+  """Returns whether an edit is none of this run, which has no operation of that name."""
+  is_conditional = other_run is not None or is_in_branch(name)
+  return is_conditional and not _has(graph_def, name)
 
 
 def _has(graph_def: Any, name: str) -> bool:

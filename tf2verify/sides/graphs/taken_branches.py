@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs import inlining
 from tf2verify.tensorflow_internals import graphs
 
@@ -44,7 +45,7 @@ def with_taken_branches(
       branch = node.attr['then_branch' if is_true else 'else_branch'].func.name
       body = graphs.graph_of(library[branch], library)
       prefix = f'{node.name}/{inlining.BRANCHES[is_true]}/'
-      waits = inlining.control_inputs(node)
+      waits = [*inlining.control_inputs(node), f'^{_ready(graph_def, node)}']
       arguments = inlining.data_inputs(node)[1:]
       added, outputs[node.name] = inlining.inlined(node.name, arguments, waits, body, prefix)
       graph_def.node.extend(added)
@@ -55,6 +56,18 @@ def with_taken_branches(
       else:
         _empty(node, [one.name for one in added])
     inlining.redirect(graph_def, outputs)
+
+
+def _ready(graph_def: Any, condition: Any) -> str:
+  """Adds what is done once all that a condition reads is there, and returns its name.
+
+  A branch begins after that, not only after what the condition waits for: TensorFlow lets an
+  operation wait for nothing that its inputs have waited for.
+  """
+  read = dict.fromkeys(op_name_of(name) for name in inlining.data_inputs(condition))
+  node = graph_def.node.add(name=f'{condition.name}/tf2verify_ready', op='NoOp')
+  node.input.extend(f'^{name}' for name in read)
+  return str(node.name)
 
 
 def _marked(
