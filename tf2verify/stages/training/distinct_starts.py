@@ -70,14 +70,13 @@ def from_values(step: StepGraph, values: Mapping[str, np.ndarray]) -> StepGraph:
 
 
 def _vague(known: Mapping[str, np.ndarray]) -> list[str]:
-  """Returns what belongs to a variable, and is one number or the value of another."""
-  digests = [value.tobytes() for value in known.values()]
+  """Returns what belongs to a variable, and is one number or the value of that variable."""
   found = []
   for name, value in known.items():
     owner = known.get(name.rpartition(' of ')[2])
-    is_kept = ' of ' in name and owner is not None and owner.shape == value.shape
-    is_one_number = value.size > 0 and bool(np.all(value == value.flat[0]))
-    if is_kept and (is_one_number or digests.count(value.tobytes()) > 1):
+    if ' of ' not in name or owner is None or owner.shape != value.shape or not value.size:
+      continue
+    if bool(np.all(value == value.flat[0])) or np.array_equal(value, owner):
       found.append(name)
   return found
 
