@@ -237,18 +237,16 @@ def _inspected(
   is_here = is_change or looking.divergence.reproduces(apart)
   found = looking.arriving() if is_here and _is_computed(evidence, diagnosis.run) else []
   divergence, comparison = looking.divergence, looking.comparison
-  if evidence.stage in _WITH_GRADIENTS:
+  with_gradients = evidence.stage in _WITH_GRADIENTS
+  if with_gradients:
     found = _forward_first(found, tf1.op_graph)
   found = looking.without_small(found)
   if is_change and looking.are_small(found) and not divergence.reproduces(apart):
     found = []  # rounding: what fails comes from elsewhere, as a state that starts differently
   shown = [looking.narrowed(source) for source in found[:MOST_SOURCES]]
   sources = tuple(looking.place(source).evidence for source in found[:MOST_SOURCES])
-  gradients: list[GraphDifference] = []
-  if evidence.stage in _WITH_GRADIENTS:
-    gradients = comparison.of_gradients()
+  gradients = comparison.of_gradients() if with_gradients else list[GraphDifference]()
   values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
-  paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
   notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
   if found:  # without any, one of those may be what fails
@@ -283,7 +281,7 @@ def _inspected(
       updates=updates,
       growth=_growth_points(growth, tf1.op_graph),
       operations=len(values),
-      paired=paired,
+      paired=sum(divergence.pairing.tf2_of[n] is not None for n in values),
       notes=tuple(notes),
     ),
     looking,

@@ -127,9 +127,9 @@ def _diagnosed(
     run = dataclasses.replace(run, unrolls=True)
     findings = dataclasses.replace(findings, failed_run=run)
   description = '' if run is None else run.description
-  traced = 'the port'
+  traced, further = 'the port', tuple[str, ...]()
   if inspection is not None:
-    description, traced = inspection.run, inspection.traced
+    description, traced, further = inspection.run, inspection.traced, inspection.further
   found = verdict.stage, description, findings.differences, findings.failed_tensors
   sides: tuple[GraphRun, GraphRun] | None = None
   not_traceable = not_run = not_tried = ''
@@ -151,7 +151,6 @@ def _diagnosed(
       not_run = f'no operation is named: {error}'
     lines = _variable_lines(case, findings)
     how = lines, traced, bench, diagnose_option.ends_with_the_first()
-    further = () if inspection is None else inspection.further
     facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3(), further
     diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
     if not_traceable or not_run:

@@ -62,6 +62,11 @@ _OF_COMPUTED = 1e-4
 _COMMUTATIVE = ('Add', 'AddV2', 'Mul', 'Maximum', 'Minimum', 'SquaredDifference')
 
 
+def _is_of_shapes(known: GraphDifference) -> bool:
+  """Returns whether what differs are operations that only bring elements into shapes."""
+  return only_shapes((*(known.tf1_value or ()), *(known.tf2_value or ())))
+
+
 class GraphComparison:
   """Compares the graphs of two sides region by region."""
 
@@ -111,11 +116,7 @@ class GraphComparison:
       found += self._of_functions(tf1, tf2)
     if any(known.aspect is GraphAspect.ATTRIBUTE for known in found):
       # A convolution of one axis is one of two, of another shape.
-      unmatched = [
-        one
-        for one in unmatched
-        if not only_shapes((*(one.tf1_value or ()), *(one.tf2_value or ())))
-      ]
+      unmatched = [one for one in unmatched if not _is_of_shapes(one)]
     is_other_order = any(known.aspect is GraphAspect.WIRING for known in wired)
     has_constant = any(known.aspect is GraphAspect.CONSTANT for known in found)
     if (unmatched or is_other_order) and not has_constant:

@@ -117,7 +117,9 @@ def _with_read(
   read = read_from_elsewhere(tf1, tf2, pair)
   if read and only_shapes_differ(tf1, tf2, pair, matched):
     return read
-  if read and of_update:  # one slot in place of another, in a formula that is spelled differently
+  alone = read_alone(pair) if of_update else None
+  if alone is not None and _is_one_size(tf1, tf2, *alone):
+    # One slot in place of another, in a formula that is spelled differently.
     return [*read, *unmatched]
   slot = _slot_read_otherwise(tf1, tf2, pair)
   if slot is None:
@@ -205,6 +207,12 @@ def brought_in(tf1: OpGraph, tf2: OpGraph, pair: RegionPair, op: OpRecord) -> st
     return ''
   source = tf1.ops[alone[0][0]].source
   return f'{verb} {tensor_text(tf1, alone[0])}' + (f' ({source.short})' if source else '')
+
+
+def _is_one_size(tf1: OpGraph, tf2: OpGraph, one: TensorKey, other: TensorKey) -> bool:
+  """Returns whether tensors of both sides have one shape, and are more than a number."""
+  shapes = tf1.ops[one[0]].outputs[one[1]][1], tf2.ops[other[0]].outputs[other[1]][1]
+  return shapes[0] == shapes[1] and bool(shapes[0])
 
 
 def _read_by(graph: OpGraph, keys: Sequence[TensorKey]) -> Iterator[TensorKey]:
