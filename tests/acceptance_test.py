@@ -110,15 +110,41 @@ class AcceptedTest(parameterized.TestCase):
     (accepted,) = verdict.stages[-1].accepted
     self.assertIn('biased variance', accepted.changed)
 
+  def test_an_average_that_shows_it_in_training_alone_is_named(self):
+    failed = climbed(accepting_cases.SmallShareUnnamed, 'training_steps').first_failure
+    self.assertEqual(failed.stage, 'training_steps')
+    first = failed.diagnosis.causes[0]
+    self.assertEqual(first.rule, 'biased_variance_in_steps', failed.to_text())
+    self.assertIn("accepted_causes = {'biased_variance': 'the reason'}", first.text)
+
+  def test_another_momentum_is_not_named_so(self):
+    failed = climbed(accepting_cases.SmallShareOfAnotherMomentum, 'training_steps').first_failure
+    self.assertNotIn('biased_variance_in_steps', {one.rule for one in failed.diagnosis.causes})
+
+  def test_a_fault_of_a_later_step_is_compared_with_what_is_accepted(self):
+    failed = climbed(accepting_cases.SmallShareAndLaterRate, 'training_steps').first_failure
+    text = ' '.join(failed.to_text().split())
+    self.assertEqual({one.run for one in failed.differences}, {'step 2'}, text)
+    self.assertEqual([one.name for one in failed.accepted], ['biased_variance'])
+    self.assertIn('these differences remain with the accepted causes: biased_variance', text)
+    self.assertNotIn('not the cause', text)
+
   def test_a_fault_that_shows_in_training_alone(self):
     verdict = climbed(accepting_cases.SmallShareOfAnotherMomentum, 'training_steps')
     self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
 
   def test_a_cause_that_does_not_occur_is_a_note(self):
-    verdict = climbed(accepting_cases.Unbiased, 'seeded_constant')
+    said = 'accepted cause biased_variance no longer occurs'
+    # A step may show what a single call does not.
+    self.assertNotIn(said, climbed(accepting_cases.Unbiased, 'seeded_constant').to_text())
+    verdict = climbed(accepting_cases.Unbiased, 'training_steps')
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
-    self.assertIn('accepted cause biased_variance no longer occurs', verdict.to_text())
-    self.assertEqual([stage.accepted for stage in verdict.stages], [()] * 4)
+    self.assertIn(said, verdict.to_text())
+    self.assertEqual([stage.accepted for stage in verdict.stages], [()] * len(verdict.stages))
+    untrained = tf2verify.verify(
+      accepting_cases.UnbiasedUntrained, ['seeded_constant', 'training_steps']
+    )
+    self.assertIn(said, untrained.to_text())
 
 
 class ReportsTest(absltest.TestCase):

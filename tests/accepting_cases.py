@@ -154,6 +154,17 @@ class SmallShare(BiasedVariance):
     return tf2verify.normal_inputs((2, 2, 2, 4), seed=7)
 
 
+class SmallShareUnnamed(SmallShare):
+  accepted_causes: dict[str, str] = {}
+
+
+class SmallShareAndLaterRate(SmallShare):
+  """A learning rate that differs from the second step on, where many tensors differ."""
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.9))
+
+
 class SmallShareOfAnotherMomentum(SmallShare):
   port_momentum = 0.9995
 
@@ -180,3 +191,11 @@ class Unbiased(BiasedVariance):
   def make_tf2_layer(self):
     norm = tf.keras.layers.BatchNormalization(momentum=0.9, name='norm')  # runs the fused kernel
     return tf.keras.Sequential([norm])
+
+
+class UnbiasedUntrained(Unbiased):
+  make_labels = tf2verify.EquivalenceCase.make_labels
+  tf1_loss = tf2verify.EquivalenceCase.tf1_loss
+  tf2_loss = tf2verify.EquivalenceCase.tf2_loss
+  make_tf1_optimizer = tf2verify.EquivalenceCase.make_tf1_optimizer
+  make_tf2_optimizer = tf2verify.EquivalenceCase.make_tf2_optimizer

@@ -28,6 +28,8 @@ _EVERYWHERE = (Changed.EPSILON, Changed.SLOPE)
 _VARIANCE = 'biased_variance'
 # What a moving average is called among the differences of a training step.
 _STATE = 'state'
+# Compares no step after the first one that differs.
+_ENDS_EARLY = 'training_steps'
 _LAST_STAGE = {rule.name: rule.predicted_by for rule in RULES if rule.predicted_by}
 
 
@@ -115,7 +117,9 @@ class Acceptance:
     """
     if attempt.verdict.stage in _OF_PORT_ALONE:
       return attempt.verdict
-    if attempt.verdict.status in (Status.ERROR, Status.NOT_APPLICABLE):
+    if attempt.verdict.status is Status.NOT_APPLICABLE:
+      return self._without_occurrence(attempt.verdict)
+    if attempt.verdict.status is Status.ERROR:
       return attempt.verdict
     before = tuple(self._with(name, attempt, 0, 0.0) for name in self._changes)
     if attempt.verdict.status is not Status.FAILED:
@@ -160,7 +164,8 @@ class Acceptance:
 
   def _without_occurrence(self, verdict: StageVerdict) -> StageVerdict:
     """Says of causes that would have occurred by now that they do not."""
-    if verdict.status is not Status.PASSED:
+    # A stage that does not apply, since nothing is trained, will not show a cause either.
+    if verdict.status not in (Status.PASSED, Status.NOT_APPLICABLE):
       return verdict
     notes = [
       f'accepted cause {name} no longer occurs: the port agrees with TF1 without it; leave it out '
@@ -222,7 +227,7 @@ class _Trial:
   def _judged(self, last: Attempt) -> Attempt | None:
     """Returns the last attempt where what is left over is less than what there was."""
     names = ', '.join(sorted(self.explained))
-    if _extent(last.verdict) >= _extent(self._first.verdict):
+    if not _is_less(last.verdict, self._first.verdict):
       self.notes.append(f'accepted, but not the cause of these differences: {names}')
       return None
     self.notes.append(f'these differences remain with the accepted causes: {names}')
@@ -263,6 +268,14 @@ class _Trial:
     many, greatest = self.explained.get(name, (0, 0.0))
     finite = [size for size in sizes if math.isfinite(size)]
     self.explained[name] = many + len(gone), max([greatest, *finite])
+
+
+def _is_less(last: StageVerdict, first: StageVerdict) -> bool:
+  """Returns whether less differs than in the first attempt."""
+  left = {known.key for known in first.differences} & {known.key for known in last.differences}
+  if last.stage == _ENDS_EARLY and not left:
+    return True  # only a later step differs, with more tensors perhaps
+  return _extent(last) < _extent(first)
 
 
 def _extent(verdict: StageVerdict) -> tuple[int, float]:

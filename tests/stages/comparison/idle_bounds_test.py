@@ -178,6 +178,27 @@ class IdleBoundsTest(absltest.TestCase):
     self.assertIn('the port has', ' '.join(found.blind_spots))
     self.assertIn('tf1 has no such bound', ' '.join(found.blind_spots))
 
+  def test_bound_in_a_loop_of_tf1(self):
+    """What the rounds of a loop compute is not run; its numbers are read, where they are in it."""
+
+    def bounded(by):
+      def body(n, net):
+        return n + 1, tf.clip_by_value(net + 1.0, -by, by)
+
+      return lambda _, net: v1.while_loop(lambda n, net: n < 2, body, (0, net))[1]
+
+    def port_end(self, net):
+      for _ in range(2):
+        net = keras.ops.clip(net + 1.0, -20.0, 20.0)
+      return net
+
+    found = _found(tf1_end=bounded(20.0), port_end=port_end)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertNotIn(_SAID, ' '.join(found.blind_spots))
+    found = _found(tf1_end=bounded(30.0), port_end=port_end)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertIn('the port has Minimum with 20', ' '.join(found.blind_spots))
+
   def test_bound_of_a_label(self):
     def bounded(self, labels):
       return keras.ops.maximum(labels, -5.0)

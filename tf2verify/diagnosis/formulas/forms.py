@@ -71,6 +71,7 @@ class Found:
   record: OptimizerRecord  # of the optimizer
   form: Form  # its rule and settings
   decay: float  # the share of each weight that the step takes besides the rule
+  is_fitted: bool = False  # whether the learning rate is that which fits the steps best
 
 
 def forms(record: OptimizerRecord, learning_rate: float | None) -> Iterator[Form]:

@@ -68,6 +68,11 @@ class Form:
     """Returns a setting; that of `DEFAULTS` where the form has none."""
     return dict(self.settings).get(name, DEFAULTS[name])
 
+  @property
+  def has_no_rate(self) -> bool:
+    """Whether no learning rate is known."""
+    return 'learning_rate' not in dict(self.settings)
+
   def replaced(self, **settings: float) -> 'Form':
     """Returns the form with other settings."""
     return Form(self.rule, tuple(sorted({**dict(self.settings), **settings}.items())))

@@ -98,6 +98,7 @@ from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
 from tf2verify.diagnosis.rules.training.restarts import restarted_slots
 from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
+from tf2verify.diagnosis.rules.training.variances import biased_variance_in_steps
 from tf2verify.diagnosis.rules.variables import creations, leftovers
 from tf2verify.diagnosis.rules.variation import operations
 from tf2verify.records.initial_value import JudgedStart
@@ -132,7 +133,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('clipped_logits', FailedStage, clipped_logits),
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, batch_norm_mode),
-  Rule('biased_variance', FailedStage, biased_variance, predicted_by='seeded_constant'),
+  Rule('biased_variance', FailedStage, biased_variance, predicted_by='training_steps'),
   Rule('variance_count', FailedStage, variance_count),
   Rule('fixed_padding', FailedStage, fixed_padding),
   Rule('moving_average_momentum', FailedStage, moving_average_momentum),
@@ -218,6 +219,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('learning_rate', TrainingEvidence, learning_rate, predicted_by='training_steps'),
   Rule('called_again', TrainingEvidence, called_again),
   Rule('paced_otherwise', TrainingEvidence, paced_otherwise),
+  Rule('biased_variance_in_steps', TrainingEvidence, biased_variance_in_steps),
   Rule('moving_average', TrainingEvidence, moving_average),
   # Restored checkpoints.
   Rule('partly_restored', RestoredValue, values.partly_restored),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import same_everywhere
+from tf2verify.diagnosis.patterns.known_values import constant_or_number, same_everywhere
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
@@ -31,6 +31,7 @@ _RELATIVE = 1e-6
 _SIDES = ('tf1', 'the port')
 
 _Bound = tuple[str, float]
+_Known = tuple[str, float | None]  # with a number that is not seen
 
 
 def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
@@ -44,7 +45,6 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
   known = [_bounds(side.graph) for side in sides]
   found: list[str] = []
   for number, (side, run) in enumerate(zip(sides, runs, strict=True)):
-    chooses = _chooses_in_functions(sides[1 - number].graph)
     # A line in a loop of Python makes an operation in each round, and may do nothing in the first.
     places: dict[tuple[str, _Bound], list[OpRecord]] = {}
     for position in sorted(side.tested):
@@ -52,24 +52,14 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
       bound = _bound(side.graph, op)
       if bound is None or _is_among(bound, known[1 - number]):
         continue
-      if not (chooses and bound[0] == _CHOICE):
-        where = 'an unknown line' if op.source is None else str(op.source)
-        places.setdefault((where, bound), []).append(op)
+      where = 'an unknown line' if op.source is None else str(op.source)
+      places.setdefault((where, bound), []).append(op)
     told: dict[str, list[str]] = {}
     for (where, bound), ops in places.items():
       if all(_is_idle(side.graph, op, run) for op in ops):
         told.setdefault(where, []).append(_text(bound))
     found += [_said(number, bounds, where) for where, bounds in told.items()]
   return found[:_MOST]
-
-
-def _chooses_in_functions(graph: OpGraph) -> bool:
-  """Returns whether a loop or a branch chooses, where it is not seen between what."""
-  functions = [function for op in graph.ops for _, function in op.functions]
-  return any(
-    any(family(op.op_type) == _CHOICE for op in one.ops) or _chooses_in_functions(one)
-    for one in functions
-  )
 
 
 def _said(number: int, bounds: Sequence[str], where: str) -> str:
@@ -82,8 +72,23 @@ def _said(number: int, bounds: Sequence[str], where: str) -> str:
   )
 
 
-def _bounds(graph: OpGraph) -> list[_Bound]:
-  return [one for op in graph.ops if (one := _bound(graph, op)) is not None]
+def _bounds(graph: OpGraph) -> list[_Known]:
+  """Returns the bounds of a graph, and those of the functions of its loops and branches."""
+  found: list[_Known] = [one for op in graph.ops if (one := _bound(graph, op)) is not None]
+  functions = [function for op in graph.ops for _, function in op.functions]
+  return found + [bound for one in functions for bound in _bounds_within(one)]
+
+
+def _bounds_within(function: OpGraph) -> Iterator[_Known]:
+  yield from _bounds(function)
+  # What a function is given, a number outside of it among them, is not seen in it.
+  for op in function.ops:
+    kind = family(op.op_type)
+    constants = [constant_or_number(function, producer) for producer, _ in op.inputs]
+    is_float = bool(op.outputs) and op.outputs[0][0].startswith('float')
+    bounds = kind == _REST or (kind in (_MINIMUM, _MAXIMUM) and is_float)
+    if kind == _CHOICE or (bounds and all(one is None for one in constants)):
+      yield kind, None
 
 
 def _bound(graph: OpGraph, op: OpRecord) -> _Bound | None:
@@ -100,7 +105,7 @@ def _bound(graph: OpGraph, op: OpRecord) -> _Bound | None:
   is_size = not is_float and op.source is not None and not _OF_BOUNDS.search(op.source.code)
   if is_size and kind != _REST:
     return None
-  constants = [graph.ops[n].constant for n, _ in op.inputs]
+  constants = [constant_or_number(graph, n) for n, _ in op.inputs]
   numbers = [one for one in constants if one is not None and one.size == 1]
   if len(numbers) != 1 or numbers[0].dtype.kind not in 'fi':
     return None
@@ -124,9 +129,10 @@ def _text(bound: _Bound) -> str:
   return f'{bound[0]} with {number_text(bound[1])}'
 
 
-def _is_among(bound: _Bound, others: Sequence[_Bound]) -> bool:
+def _is_among(bound: _Bound, others: Sequence[_Known]) -> bool:
   return any(
-    kind == bound[0] and bool(np.isclose(number, bound[1], _RELATIVE, _RELATIVE))
+    kind == bound[0]
+    and (number is None or bool(np.isclose(number, bound[1], _RELATIVE, _RELATIVE)))
     for kind, number in others
   )
 
@@ -145,5 +151,5 @@ def _is_idle(graph: OpGraph, op: OpRecord, run: GraphRun) -> bool:
 
 def _read(graph: OpGraph, op: OpRecord) -> Iterator[str]:
   for producer, number in op.inputs:
-    if graph.ops[producer].constant is None:
+    if constant_or_number(graph, producer) is None:
       yield graph.ops[producer].tensors[number]

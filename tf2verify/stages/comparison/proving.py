@@ -6,17 +6,14 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
-from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import TARGET, OpGraph
-from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.proven import GraphDifference, Proven
 from tf2verify.relation.layouts import in_own_layout, in_step
-from tf2verify.relation.proof.difference_pairs import Unlike
 from tf2verify.relation.proof.difference_sizes import unlike_sizes
 from tf2verify.relation.proof.graph_differences import unlike
 from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.numbering import Variables
-from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
-from tf2verify.relation.proof.stopped_gradients import stopped_on_one_side
+from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates, prove
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.loss_function import is_in_model
@@ -26,11 +23,16 @@ from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.idle_bounds import idle_bounds
+from tf2verify.stages.comparison.made_up_for import is_made_up_for
+from tf2verify.stages.comparison.proof_records import (
+  difference_records,
+  gradient_stops,
+  proven_record,
+)
 from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
 Runs = contextlib.AbstractContextManager[tuple[GraphRun, GraphRun]]
-_SHOWN = 8
 # The forward pass of larger graphs, in operations, is related once, in training, where there is a
 # layer that nothing else uses (`large_graphs`); losses and steps of them if the case asks for it:
 # a fresh port of Inception-ResNet-v2, traced in both modes, takes a fifth of the six stages' time.
@@ -120,9 +122,7 @@ def related(case: CaseUnderTest, run: RunSpec) -> Related:
         yield one, other
 
     is_telling = not isinstance(run.fill, ConstantFill)
-    return compared(
-      graph, tf2.op_graph(), variables, name, start, runs=runs if is_telling else None
-    )
+    return compared(graph, tf2.op_graph(), variables, name, start, runs=runs, is_telling=is_telling)
 
   return attempted(name, start, found)
 
@@ -212,6 +212,7 @@ def compared(
   targets: Collection[str] | None = None,
   states: StepStates = NO_STATES,
   runs: Callable[[], Runs] | None = None,
+  is_telling: bool = True,
 ) -> Related:
   """Returns what is proven of two graphs, and where they differ.
 
@@ -224,6 +225,7 @@ def compared(
     targets: names of those to relate; None for all that a side has.
     states: of a training step, what its variables are known to be.
     runs: opens runs of both, in the order of the sides, for what only values tell.
+    is_telling: whether a bound that changes nothing in them is worth a note.
   """
   proof = searched = prove(tf1, tf2, variables, targets, states=states)
   if proof.tested and any(op.functions for graph in (tf1, tf2) for op in graph.ops):
@@ -234,13 +236,16 @@ def compared(
   found = unlike(searched, variables, targets)
   # In a step all sizes are those of the forward pass, which was related before.
   sizes = [] if states is not NO_STATES else unlike_sizes(proof)
-  differences = _differences(proof, [*found, *sizes])
-  stopped = tuple(_stopped(proof)) if name == LOSSES else ()
+  stopped = tuple(gradient_stops(proof)) if name == LOSSES else ()
   idle: tuple[str, ...] = ()
-  if runs is not None and proof.tested and not differences:
+  if runs is not None and proof.tested:
     with runs() as both:
-      idle = tuple(idle_bounds(proof, both))
-  return Related(_record(proof, name, time.perf_counter() - start), differences, stopped, idle)
+      found = [pair for pair in found if not is_made_up_for(searched, pair, both)]
+      idle = () if found or sizes or not is_telling else tuple(idle_bounds(proof, both))
+  differences = difference_records(proof, [*found, *sizes])
+  return Related(
+    proven_record(proof, name, time.perf_counter() - start), differences, stopped, idle
+  )
 
 
 def _open(proof: Proof) -> tuple[int, int]:
@@ -315,86 +320,4 @@ def relate_training(case: CaseUnderTest, comparison: Comparison) -> Proven | Non
     case,
     comparison,
     RunSpec(case.inputs, True, ConstantFill(), {two: one for one, two in pairs}),
-  )
-
-
-def _record(proof: Proof, run: str, seconds: float) -> Proven:
-  regions: tuple[TestedRegion, ...] = ()
-  if proof.tested:
-    one, other = _shown(proof.tf1), _shown(proof.tf2)
-    regions = (TestedRegion(one, other, proof.tested[:_SHOWN]),)
-  return Proven(
-    run,
-    len(proof.tf1.behind),
-    len(proof.tf1.behind) - len(proof.tf1.tested),
-    len(proof.tf2.behind),
-    len(proof.tf2.behind) - len(proof.tf2.tested),
-    len(proof.targets),
-    len(proof.targets) - len(proof.tested),
-    regions,
-    seconds=seconds,
-  )
-
-
-def _shown(side: Side) -> tuple[str, ...]:
-  return tuple(_place(side.graph, position) for position in sorted(side.tested)[:_SHOWN])
-
-
-def _place(graph: OpGraph, position: int) -> str:
-  op = graph.ops[position]
-  at = '' if op.source is None else f', {op.source}'
-  return f'{op.op_type} {op.name}{at}'
-
-
-def _line(graph: OpGraph, position: int) -> SourceLine | None:
-  """Returns the line of an operation, or of what reads it first."""
-  readers = graph.consumers()
-  pending = [position]
-  seen = set(pending)
-  while pending:
-    op = graph.ops[pending.pop(0)]
-    if op.source is not None:
-      return op.source
-    here = graph.ops.index(op)
-    for reader, _ in readers[here]:
-      if reader not in seen and graph.ops[reader].op_type != TARGET:
-        seen.add(reader)
-        pending.append(reader)
-  return None
-
-
-def _stopped(proof: Proof) -> Iterator[str]:
-  """Yields where one side alone stops a gradient of a value that both sides compute."""
-  sides = {'tf1': ('tf1', proof.tf1), 'tf2': ('the port', proof.tf2)}
-  for found in stopped_on_one_side(proof)[:_SHOWN]:
-    one, stops = sides[found.side]
-    other, flows = sides['tf2' if found.side == 'tf1' else 'tf1']
-    places = [
-      'an unknown place' if line is None else str(line)
-      for line in (_line(stops.graph, found.reader), _line(flows.graph, found.flowing))
-    ]
-    yield (
-      f'{one} stops a gradient that {other} does not: {one} reads the value behind it at '
-      f'{places[0]}, {other} computes it at {places[1]}; the proof is of values alone, so for this '
-      'gradient there are only the numbers that were compared'
-    )
-
-
-def _differences(proof: Proof, found: Sequence[Unlike]) -> tuple[GraphDifference, ...]:
-  """Returns a record for each kind of difference."""
-  kinds: dict[tuple[str, str, tuple[str, str]], list[Unlike]] = {}
-  for one in found:
-    op = proof.tf2.graph.ops[one.tf2]
-    kinds.setdefault((one.what, op.op_type, one.values), []).append(one)
-  return tuple(
-    GraphDifference(
-      one.what,
-      proof.tf2.graph.ops[one.tf2].op_type,
-      *one.values,
-      _line(proof.tf1.graph, one.tf1),
-      _line(proof.tf2.graph, one.tf2),
-      len(same),
-    )
-    for same in kinds.values()
-    for one in same[:1]
   )

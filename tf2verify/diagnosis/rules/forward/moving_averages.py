@@ -7,6 +7,7 @@ import numpy as np
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, StateEvidence
 from tf2verify.diagnosis.patterns.several_writes import are_of_same_values, lines_of_writes
 from tf2verify.diagnosis.patterns.states import batch_factor
+from tf2verify.diagnosis.rules.variances import biased_variance_text
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import OpGraph, OpRecord
@@ -44,17 +45,9 @@ def biased_variance(evidence: FailedStage) -> Cause | None:
       continue
     tf1_is_unbiased = number > 0
     unbiased, biased = ('tf1', 'the port') if tf1_is_unbiased else ('the port', 'tf1')
-    remedy = (
-      'the batch norm of the port has to run the same kernel (a reshape to rank 4 around it does; '
-      'that of Keras 3 never runs it: multiply what it adds to the average by N/(N-1)); or accept '
-      "it in the case: accepted_causes = {'biased_variance': 'the reason'}"
-      if tf1_is_unbiased
-      else 'the batch norm of the port has to average the biased variance (fused=False)'
-    )
     share = f'{abs(number)}/{abs(number) - 1}'
     return Cause(
-      f'the moving variance follows the unbiased variance in {unbiased} (as fused batch norm '
-      f'does, also slim on rank 2) and the biased one, (N-1)/N of it, in {biased}: {remedy}',
+      biased_variance_text(tf1_is_unbiased),
       f'{state.name}: what is averaged in {unbiased} is {share} times that in {biased}, for '
       'every element',
       change=_biased_in_tf1(evidence) if tf1_is_unbiased else None,

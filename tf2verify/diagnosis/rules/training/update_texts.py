@@ -71,6 +71,12 @@ def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[StepPair], toget
   own, other = setting_of(tf1.record, name), setting_of(tf2.record, name)
   one, two = (_value_text(name, found.form.setting(name)) for found in (tf1, tf2))
   alone = '' if together else ', which by itself makes the steps differ'
+  if name == 'learning_rate' and (tf1.is_fitted or tf2.is_fitted):
+    # A number of this step, which schedules yield: not one to pass.
+    return (
+      f'the updates are those of a learning rate of {one} in TF1 and of {two} in the port{alone}: '
+      'compare the learning rates and schedules of the two optimizers'
+    )
   said = (
     f'{own} is {one} in TF1 and {two} in the port{alone}: pass {other}={one} to {tf2.record.name}'
   )

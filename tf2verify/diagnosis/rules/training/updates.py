@@ -27,6 +27,8 @@ _Array = np.ndarray[Any, Any]
 START, RULE, DECAY = 'start', 'rule', 'decay'
 _MOST_EXCHANGED = 3
 _CLOSE = 1e-5
+# What rounding of the variables leaves in a learning rate that is fitted to their updates.
+_CLOSE_FITTED = 1e-3
 # A decay that is fitted to fewer elements than these explains any step of theirs.
 _LEAST_FITTED = 4
 _EXPLAINS = (About.UPDATE, About.SHADOWS)
@@ -137,16 +139,35 @@ def found_form(
     return None
   record = run.optimizers[number]
   # That of the step is the first optimizer's.
+  moves = [(pair, pair.of(side)) for pair in pairs]
   for form in forms(record, None if number else step.learning_rate):
+    is_fitted = form.has_no_rate and sum(m.update.size for _, m in moves) >= _LEAST_FITTED
+    fitted = _with_rate(form, [move for _, move in moves], evidence.number) if is_fitted else form
     for decays in with_decay:
       if decays and _elements(pairs, side) < _LEAST_FITTED:
         continue
-      decay = _decay(form, pairs, side, evidence.number) if decays else 0.0
-      found = Found(record, form, decay)
-      moves = [(pair, pair.of(side)) for pair in pairs]
+      decay = _decay(fitted, pairs, side, evidence.number) if decays else 0.0
+      found = Found(record, fitted, decay, is_fitted)
       if all(p.explains(_own_step(found, m, evidence.number), m.update) for p, m in moves):
         return found
   return None
+
+
+def _with_rate(form: Form, moves: Sequence[VariableStep], number: int) -> Form:
+  """Returns the form with the learning rate that fits the steps best.
+
+  That of a schedule, or of a second optimizer, is in no record. What the rules return is a constant
+  and a multiple of it, but for FTRL, whose steps then do not fit.
+  """
+  left = size = 0.0
+  for move in moves:
+    constant, with_one = (
+      _step(form.replaced(learning_rate=rate), move, move.slots, number) for rate in (0.0, 1.0)
+    )
+    left += float(np.sum((move.update - constant) * (with_one - constant)))
+    size += float(np.sum((with_one - constant) ** 2))
+  rate = left / size if size and np.isfinite(left) else 0.0
+  return form.replaced(learning_rate=rate)
 
 
 def _elements(pairs: Sequence[StepPair], side: str) -> int:
@@ -181,7 +202,9 @@ def _decay(form: Form, pairs: Sequence[StepPair], side: str, number: int) -> flo
 def _unlike(tf1: Found, tf2: Found, pairs: Sequence[StepPair]) -> Iterator[str]:
   names = [name for name, _ in tf1.form.settings + tf2.form.settings]
   for name in dict.fromkeys(names):
-    if not _close(tf1.form.setting(name), tf2.form.setting(name)):
+    is_fitted = name == 'learning_rate' and (tf1.is_fitted or tf2.is_fitted)
+    relative = _CLOSE_FITTED if is_fitted else _CLOSE
+    if not _close(tf1.form.setting(name), tf2.form.setting(name), relative):
       yield name
   if tf1.form.rule != tf2.form.rule:
     yield RULE
@@ -232,8 +255,8 @@ def _unlike_after(pair: StepPair) -> list[str]:
   return [r for r in sorted(one.keys() & other.keys()) if not _close_arrays(one[r], other[r])]
 
 
-def _close(one: float, other: float) -> bool:
-  return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
+def _close(one: float, other: float, relative: float = _CLOSE) -> bool:
+  return abs(one - other) <= relative * max(abs(one), abs(other))
 
 
 def _close_arrays(one: _Array, other: _Array) -> bool:
