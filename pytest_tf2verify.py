@@ -43,6 +43,8 @@ _IMPORTS_TF2VERIFY = re.compile(rb'^[ \t]*(?:import|from)[ \t]+tf2verify\b', re.
 _CASE_FILE = '*_case.py'
 _HAS_CASE = re.compile(rb'^class \w+\([^)]*\bEquivalenceCase\b', re.MULTILINE)
 _SESSION = 'tf2verify-session'
+# The name of a property of a test: what it has to say besides its finding.
+_PROPERTY = 'tf2verify'
 _OLDEST_PYTEST = (8, 0)
 # With it, `import tf2verify` leaves TensorFlow alone.
 _SUPERVISES = 'TF2VERIFY_SUPERVISES'
@@ -186,15 +188,30 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-  """Prints annotations of the workers, what was not collected, and what `-m` may mean."""
+  """Prints what tests have to say, annotations, what was not collected, and what `-m` may mean."""
   for line in _not_collected(config):
     terminalreporter.write_line(line, yellow=True)
-  for line in config.stash.get(_ANNOTATIONS, []):
+  for line in (*_remarks(terminalreporter, config), *config.stash.get(_ANNOTATIONS, [])):
     terminalreporter.write_line(line)
   # In the process that starts the workers, only they have seen the cases.
   if _session(config) is not None or _ANNOTATIONS in config.stash:
     for line in _slips(config.option.markexpr, config.getini('markers')):
       terminalreporter.write_line(line)
+
+
+def _remarks(terminalreporter: Any, config: pytest.Config) -> list[str]:
+  """Returns lines on what tests of cases have to say besides their findings; none with `-q`."""
+  tests = [test for tests in terminalreporter.stats.values() for test in tests]
+  calls = [test for test in tests if getattr(test, 'when', '') == 'call']
+  said = [text for test in calls for name, text in test.user_properties if name == _PROPERTY]
+  said = list(dict.fromkeys(said))
+  if not said or config.option.verbose < 0:
+    return []
+  if config.option.verbose > 0:
+    return [f'tf2verify: {text}' for text in said]
+  more = f'{len(said)} accepted causes and blind spots'
+  counted = more if len(said) > 1 else 'an accepted cause or blind spot'
+  return [f'tf2verify: {counted} of stages that passed: -v shows what they are']
 
 
 def _not_collected(config: pytest.Config) -> list[str]:

@@ -116,6 +116,20 @@ class PluginTest(absltest.TestCase):
     for case in ('RightCase', 'WrongCase'):
       self.assertIn(case, page)
 
+  def test_what_stages_that_passed_have_to_say(self) -> None:
+    console.write_files(self.folder, test_cases=_CASES)
+    told = 'the port was verified under Keras 2'
+    told_later = 'of stages that passed: -v shows'
+    hows = (('-q', ''), ('-v', told), ('-n1', told_later), ('-n0', told_later))
+    for option, words in hows:
+      chosen = ('-k', 'RightCase', '-m', 'no_new_variables')
+      status, said = self._pytest(*chosen, option, '--junitxml=found.xml')
+      self.assertEqual(status, 0, said)
+      self.assertIn(words, said)
+      self.assertEqual('tf2verify: ' in said, bool(words), said)
+      found = (self.folder / 'found.xml').read_text()
+      self.assertRegex(found, f'<property name="tf2verify" value="blind spot: {told}')
+
   def test_a_blocked_test_leaves_the_failure_to_the_test_of_its_stage(self) -> None:
     # As with a worker of pytest-xdist that has no test of zero_randomness, or has it later.
     console.write_files(self.folder, cases_test=console.CASES)

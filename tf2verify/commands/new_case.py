@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tf2verify.commands.tf1_inputs import Input, inputs_of
 from tf2verify.commands.tf1_replacements import Replacement, replacements_of
 from tf2verify.commands.tf1_source import Parameter, Tf1Source, read_source
-from tf2verify.commands.tf1_training import optional_hooks_of
+from tf2verify.commands.tf1_training import called_by_hooks, optional_hooks_of
 from tf2verify.environment.case_files import shown_path
 from tf2verify.errors import UsageError
 from tf2verify.hooks import PLACEHOLDER
@@ -52,16 +52,17 @@ def _text(source: Tf1Source) -> str:
   inputs = inputs_of(source)
   head = _head(source, replacements_of(source))
   body = '\n'.join([*_outputs(source), *_port(source), '', '', *_case(source, inputs)])
-  imports = ['import numpy as np'] if any('np.' in one.text for one in inputs) else []
-  imports += ['import tensorflow as tf']
+  # Of the hooks that are comments, too: they run as soon as they are none.
+  names = sorted({source.owner or source.function.name, *called_by_hooks(source)})
   return '\n'.join(
     [
       *head,
       *(['import types', ''] if 'types.' in body else []),
-      *imports,
+      'import numpy as np',
+      'import tensorflow as tf',
       '',
       'import tf2verify',
-      f'from {source.module} import {source.owner or source.function.name}',
+      f'from {source.module} import {", ".join(names)}',
       '',
       '',
       body,

@@ -23,12 +23,15 @@ from tf2verify.commands.report import Pages
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_json import case_from_json
-from tf2verify.report import github, headline, terminal
+from tf2verify.report import github, headline, junit, terminal
 from tf2verify.report.report_dir import ENVIRONMENT_VARIABLE, case_file_name
 from tf2verify.report.shared_report_dir import merged
+from tf2verify.safe_text import safe
 from tf2verify.sides.kept.sources import REUSE_VARIABLE
 from tf2verify.tensorflow_internals import deprecations
 
+# As in `pytest_tf2verify`, which reads it.
+_PROPERTY = 'tf2verify'
 _MAY_NOT_FAIL = ('skip', 'skipif', 'xfail')
 
 
@@ -81,11 +84,14 @@ class PytestSession:
     self, item: pytest.Item, call: pytest.CallInfo[None]
   ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shows the finding of a stage in place of the frames that have led to it."""
-    report = yield
     cls = getattr(item, 'cls', None)
-    if call.when == 'call' and isinstance(cls, type) and issubclass(cls, EquivalenceCase):
+    is_of_case = call.when == 'call' and isinstance(cls, type) and issubclass(cls, EquivalenceCase)
+    found = _verdict_of_test(cls, item.name) if is_of_case else None
+    if found is not None:  # a property of the test, in the JUnit file of pytest, too
+      item.user_properties += [(_PROPERTY, safe(text)) for text in junit.remarks(found[1])]
+    report = yield
+    if is_of_case:
       self._classes[cls] = None
-      found = _verdict_of_test(cls, item.name)
       is_finding = call.excinfo is not None and isinstance(call.excinfo.value, cls.failureException)
       if report.failed and found is not None and is_finding:
         report.longrepr = _finding(cls, *found)

@@ -12,7 +12,7 @@ _TRAIN = re.compile(r'(^|_)(train|training|optimize|optimizer|minimize)(_|$)')
 _START = """
 # To compare losses and training as well, take what applies (all hooks: docs/writing_a_case.md):
 #
-# def make_labels(self):  # import numpy as np
+# def make_labels(self):
 #   return np.array([1, 0], np.int32)
 #
 """
@@ -50,17 +50,23 @@ def optional_hooks_of(source: Tf1Source) -> str:
 
   They call the loss and the train op of the module, where it has functions that look like them.
   """
+  loss, train_op = _calls(source)
+  parts = (_START, _LOSSES.format(tf1_loss=loss or _DEFAULT_LOSS))
+  training = _TRAIN_OP.format(train_op=train_op) if train_op else _OPTIMIZER
+  return ''.join(part.lstrip('\n') for part in (*parts, training, _END))
+
+
+def called_by_hooks(source: Tf1Source) -> list[str]:
+  """Returns the names of the functions of the module that these hooks call."""
+  return [call.partition('(')[0] for call in _calls(source) if call]
+
+
+def _calls(source: Tf1Source) -> tuple[str, str]:
+  """Returns the calls of loss and train op of the module; '' for one that it does not have."""
   functions = [node for node in source.tree.body if isinstance(node, ast.FunctionDef)]
   others = [one for one in functions if one.name != source.function.name]
   loss = next((made for one in others if (made := _loss(one))), '')
-  train_op = next((made for one in others if (made := _train_op(one))), '')
-  names = [made.partition('(')[0] for made in (loss, train_op) if made]
-  start = _START
-  if names:
-    start += f'# from {source.module} import {", ".join(names)}\n#\n'
-  parts = (start, _LOSSES.format(tf1_loss=loss or _DEFAULT_LOSS))
-  training = _TRAIN_OP.format(train_op=train_op) if train_op else _OPTIMIZER
-  return ''.join(part.lstrip('\n') for part in (*parts, training, _END))
+  return loss, next((made for one in others if (made := _train_op(one))), '')
 
 
 def _parameters(function: ast.FunctionDef) -> list[str] | None:

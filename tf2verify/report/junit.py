@@ -39,6 +39,14 @@ def junit_text(verdicts: Iterable[CaseVerdict]) -> str:
   return ElementTree.tostring(root, encoding='unicode', xml_declaration=True) + '\n'
 
 
+def remarks(stage: StageVerdict) -> list[str]:
+  """Returns what a test of a stage says besides its finding: accepted causes and blind spots."""
+  said = [cause.to_text() for cause in stage.accepted]
+  if stage.status is Status.PASSED:  # the text of a failure has them
+    said += [f'blind spot: {text}' for text in stage.blind_spots]
+  return said
+
+
 def _add_stage(suite: ElementTree.Element, verdict: CaseVerdict, stage: StageVerdict) -> None:
   test = ElementTree.SubElement(
     suite,
@@ -47,11 +55,9 @@ def _add_stage(suite: ElementTree.Element, verdict: CaseVerdict, stage: StageVer
     name=safe_line(stage.stage),
     time=f'{stage.seconds:.3f}',
   )
-  remarks = [cause.to_text() for cause in stage.accepted]
-  if stage.status is Status.PASSED:  # the text of a failure has them
-    remarks += [f'blind spot: {text}' for text in stage.blind_spots]
-  if remarks:
-    ElementTree.SubElement(test, 'system-out').text = safe('\n'.join(remarks), longest=None)
+  found_out = remarks(stage)
+  if found_out:
+    ElementTree.SubElement(test, 'system-out').text = safe('\n'.join(found_out), longest=None)
   if stage.status in _SKIPPED:
     ElementTree.SubElement(test, 'skipped', message=stage.reason)
   elif stage.status is not Status.PASSED:
