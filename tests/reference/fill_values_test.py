@@ -29,7 +29,10 @@ class DistinctValuesTest(parameterized.TestCase):
     self.assertBetween(np.abs(values).max(), 1.49, 1.5)
 
   def test_a_variance_is_positive(self):
-    for name in ('bn/moving_variance', 'BatchNorm/moving_var', 'head/sigma'):
+    for name in (
+      *('bn/moving_variance', 'BatchNorm/moving_var', 'head/sigma'),
+      *('bn/var', 'pop_var', 'var_ema', 'c1/std_2', 'variance'),
+    ):
       self.assertGreaterEqual(distinct_values(name, (100,), _FLOAT32).min(), 0.5)
 
   def test_bounds_of_a_range(self):

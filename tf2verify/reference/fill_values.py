@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
@@ -20,12 +21,18 @@ Fill = Callable[[str, Tuple[int, ...], Any], Any]
 # whose least value is above its greatest is undefined, and XLA's differs there.
 _SIGNS = {'min': -1.0, 'max': 1.0}
 _POSITIVE_WORDS = ('variance', 'moving_var', 'running_var', 'stddev', 'sigma')
+# The same as a word of its own, at the end of a name: `bn/var`, `pop_var`.
+_POSITIVE_ENDS = re.compile(r'(^|[/_])(var|std)(_?(ema|avg|average|mean))?(_?\d+)?$')
 
 
 def _fan_in(name: str, shape: Tuple[int, ...]) -> int:
   if 'embedding' in name.lower():
     return shape[-1]  # one row is looked up, no sum over the rows
   return size_of(shape[:-2] if 'depthwise' in name.lower() else shape[:-1])
+
+
+def _is_positive(name: str) -> bool:
+  return any(word in name for word in _POSITIVE_WORDS) or bool(_POSITIVE_ENDS.search(name))
 
 
 def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[Array]:
@@ -63,7 +70,7 @@ def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[A
   sign = _SIGNS.get(name.rpartition('/')[2].lower())
   if sign is not None and len(shape) <= 1:
     values *= np.float32(sign)
-  elif not any(word in name.lower() for word in _POSITIVE_WORDS):
+  elif not _is_positive(name.lower()):
     fractions |= words & np.uint32(0x80000000)
     if len(shape) >= 2 and values.size:
       values *= np.float32(1.0 / math.sqrt(_fan_in(name, shape)))

@@ -119,6 +119,46 @@ class OtherGradientsTest(parameterized.TestCase):
     said = [one for one in found if 'would not at gradients that are' in one]
     self.assertLen(said, int(outside), found)
 
+  @parameterized.parameters(True, False)
+  def test_a_variable_that_a_loop_reads(self, outside):
+    """It is in the graph by its handle, and is read by its update as well."""
+
+    def build(self, inputs, training):
+      kernel = v1.get_variable('kernel', [3, 3])
+
+      def body(n, net):
+        return n + 1, tf.tanh(tf.matmul(net, kernel))
+
+      return v1.while_loop(lambda n, _: n < 2, body, (0, inputs[:, :3]))[1]
+
+    class Looped(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable(tf.ones([3, 3]), name='kernel')
+
+      def __call__(self, inputs):
+        net = inputs[:, :3]
+        for _ in range(2):
+          net = tf.tanh(net @ self.kernel)
+        return net
+
+    def step(self, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = self.tf2_loss(layer(inputs), labels)
+      variables = layer.trainable_variables
+      optimizer.step(tape.gradient(loss, variables), variables)
+      return loss
+
+    def loss(self, outputs, labels):
+      return tf.reduce_mean(tf.square(labels - outputs))
+
+    more = {'tf1_loss': loss, 'tf2_loss': loss, 'build_tf1_graph': build, 'tf2_train_step': step}
+    found = self._found(lambda _: OwnRms(outside), make_tf2_layer=lambda _: Looped(), **more)
+    said = [one for one in found if 'other gradients' in one or 'at gradients' in one]
+    self.assertLen(said, int(outside), found)
+    for one in said:
+      self.assertIn('what is added to kernel differs', one)
+
   def test_a_momentum_of_zero_that_one_side_keeps_is_no_blind_spot(self):
     def make(self):
       return v1.train.RMSPropOptimizer(0.01, decay=0.95, epsilon=1e-6)

@@ -153,12 +153,20 @@ class _Side:
     if values is None:
       raise NotApplicable('what the updates read cannot be had')
     given = dict(zip(tensors, values, strict=True))
-    if any(value.dtype.kind not in 'fiub' for value in values):
+    handles = {tensor for tensor, value in given.items() if value.dtype.kind not in 'fiub'}
+    for key, tensor in zip(keys, tensors, strict=True):
+      # A variable that a loop reads as well is there by its handle, and has its value by itself.
+      if tensor in handles and self._is_variable(key[0]) and self._graph.ops[key[0]].name in names:
+        del given[tensor]
+        handles.discard(tensor)
+    if handles:
       raise _NotGiven(
         'one of them reads what cannot be given other values, such as a table that is updated row '
         'by row'
       )
     for key, tensor in zip(keys, tensors, strict=True):
+      if tensor not in given:
+        continue
       if key in gradients:
         given[tensor] = _scaled(given[tensor], factor)
       elif self._graph.ops[key[0]].name in slots:
