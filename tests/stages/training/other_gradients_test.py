@@ -124,7 +124,7 @@ class OtherGradientsTest(parameterized.TestCase):
     """It is in the graph by its handle, and is read by its update as well."""
 
     def build(self, inputs, training):
-      kernel = v1.get_variable('kernel', [3, 3])
+      kernel = v1.get_variable('kernel', [3, 3], initializer=v1.ones_initializer())
 
       def body(n, net):
         return n + 1, tf.tanh(tf.matmul(net, kernel))

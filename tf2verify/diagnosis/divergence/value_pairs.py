@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.divergence.gradient_sides import GradientSides
+from tf2verify.diagnosis.divergence.other_rows import unlike_at_other_rows
 from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.divergence.written_rounds import pair_in_written_rounds
@@ -62,8 +63,14 @@ def pair_by_value(
   ]
   for n, _ in differing:
     pairing.part(n)
+  pairing.part(*_crossed(tf1, tf2, pairing, behind, views), for_good=True)
   are_apart = GradientSides(pairing).are_apart
-  _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values, are_apart))
+  found = pair_alike(pairing, values, other_values, are_apart)
+  numbers = [(n, m) for n, m in found if values[n].size == 1]
+  unlike = unlike_at_other_rows(tf1, tf2, numbers)
+  for n in unlike:
+    pairing.part(n)
+  _pair_in_all_rounds(pairing, [(n, m) for n, m in found if n not in unlike])
   alike = ((n, m) for n, m in pairing.pairs() if n in values and m in other_values)
   pair_in_written_rounds(pairing, list(alike))
   pairing.complete()
@@ -71,6 +78,32 @@ def pair_by_value(
   values |= _as_held(_values(tf1, [n for n, _ in pairs]), views)
   other_values |= _values(tf2, [m for _, m in pairs])
   pairing.part(*_made_up_for(pairing, behind, values, other_values), for_good=True)
+
+
+def _crossed(
+  tf1: InspectableRun,
+  tf2: InspectableRun,
+  pairing: Pairing,
+  behind: set[int],
+  views: Mapping[TensorKey, Relayout],
+) -> list[int]:
+  """Returns tf1 operations of a gradient whose partner is of the forward pass, and differs.
+
+  Or the other way round. The gradient of a squared difference computes the difference again, which
+  is no counterpart of one that the forward pass of the other side computes of something else.
+  """
+  pairs = [
+    (n, m)
+    for n, m in pairing.pairs()
+    if n in behind and is_backward(tf1.op_graph.ops[n]) != is_backward(tf2.op_graph.ops[m])
+  ]
+  pairs = [
+    (n, m) for n, m in pairs if all(map(_has_numbers, (pairing.tf1.ops[n], pairing.tf2.ops[m])))
+  ]
+  values = _as_held(_values(tf1, [n for n, _ in pairs]), views)
+  others = _values(tf2, [m for _, m in pairs])
+  known = [(n, m) for n, m in pairs if n in values and m in others]
+  return [n for n, m in known if not alike_as_held(values[n], others[m])]
 
 
 def _as_held(

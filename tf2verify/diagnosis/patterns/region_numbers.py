@@ -24,6 +24,8 @@ _TAKES = frozenset(
   {'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast', 'StridedSlice', 'GatherV2', 'GatherNd'}
 )
 _SAME = 1e-5
+# What computes something of the result of another, from the same numbers.
+_AS_KIND = {'SquaredDifference': 'Sub'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +75,9 @@ def number_that_differs(
   )
   if not two.is_written:
     return difference, None
-  dtype = tf2.ops[other.inputs[two.slot][0]].outputs[0][0]
-  return difference, NodeChange(other.name, inputs=((two.slot, np.asarray(one.value, dtype)),))
+  dtype, shape = tf2.ops[other.inputs[two.slot][0]].outputs[0]
+  value = np.full(shape or (), one.value, dtype)
+  return difference, NodeChange(other.name, inputs=((two.slot, value),))
 
 
 def takes_elements(differences: Sequence[GraphDifference]) -> bool:
@@ -87,16 +90,21 @@ def _numbers(graph: OpGraph, region: Region) -> list[_Number]:
   found = []
   for position in (*region.inner, region.end):
     op = graph.ops[position]
-    kind = family(op.op_type)
+    kind = _AS_KIND.get(family(op.op_type), family(op.op_type))
     if kind not in _OF_NUMBERS | _OF_WHOLE_NUMBERS:
       continue
     of_kinds = 'fiu' if kind in _OF_WHOLE_NUMBERS else 'f'
     for slot, (producer, _) in enumerate(op.inputs):
       is_written = graph.ops[producer].op_type == CONSTANT
       value = graph.ops[producer].constant if is_written else computed_number(graph, producer)
-      if value is not None and value.size == 1 and value.dtype.kind in of_kinds:
+      if value is not None and _is_one_number(value) and value.dtype.kind in of_kinds:
         found.append(_Number(position, slot, kind, float(value.ravel()[0]), is_written))
   return found
+
+
+def _is_one_number(value: np.ndarray) -> bool:
+  """Returns whether all elements are the same number, as of `ones_like`."""
+  return value.size > 0 and bool(np.all(value == value.ravel()[0]))
 
 
 def _is_same(one: _Number, other: _Number) -> bool:
