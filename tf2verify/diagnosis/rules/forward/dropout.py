@@ -301,6 +301,14 @@ def _noise_presence(evidence: FailedStage) -> Cause | None:
         f'{_PASS_TRAINING}; tf1 draws them in training mode only',
         f'{drawn[1]} in the port only; {counts[0]} such operations (tf1), {counts[1]} (tf2)',
       )
+    before = _drawn_before(evidence, found, 1 if drawn[0] else 0)
+    if before:
+      return Cause(
+        f'{one} draws random numbers of its own on the way to {found.source.tf1_op}, {other} reads '
+        f'there what it has drawn already ({before}): draw once, and read the same numbers at both '
+        'places',
+        f'{counts[0]} such operations (tf1), {counts[1]} (tf2)',
+      )
     fix = (
       'it was left out, or the layer that draws them is called without training=True'
       if drawn[0]
@@ -312,6 +320,17 @@ def _noise_presence(evidence: FailedStage) -> Cause | None:
       f'{drawn[0] or drawn[1]} in {one} only; {counts[0]} such operations (tf1), {counts[1]} (tf2)',
     )
   return None
+
+
+def _drawn_before(evidence: FailedStage, found: SourceEvidence, side: int) -> str:
+  """Returns the operation that draws what a side reads at a place; '' if it reads none."""
+  graph = (evidence.tf1_graph, evidence.tf2_graph)[side]
+  end = (found.source.tf1_op, found.source.tf2_op)[side]
+  if graph is None:
+    return ''
+  ends = [n for n, op in enumerate(graph.ops) if op.name == end]
+  behind = [graph.ops[n] for n in sorted(graph.ancestors(ends))]
+  return next((op.name for op in reversed(behind) if 'Random' in op.op_type), '')
 
 
 def _paths(found: SourceEvidence) -> tuple[tuple[str, ...], tuple[str, ...]]:

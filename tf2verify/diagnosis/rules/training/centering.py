@@ -1,7 +1,7 @@
 """RMSProp that is centered on one side: it divides by a variance, not by a mean of squares."""
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.training.updates import update_rule
+from tf2verify.diagnosis.rules.training.updates import found_form, stepped, update_rule
 from tf2verify.records.diagnosis import About, Cause
 
 _MEAN = 'mean gradient'
@@ -18,6 +18,8 @@ def centering(evidence: TrainingEvidence) -> Cause | None:
     return None
   if update_rule(evidence) is not None:
     return None  # it says what makes the steps differ
+  if not _explains(evidence, 'tf1' if tf1 else 'tf2'):
+    return None
   one, other = ('TF1', 'the port') if tf1 else ('the port', 'TF1')
   return Cause(
     f'{one} is centered (it keeps a mean of the gradients of each variable, and divides by the '
@@ -25,3 +27,17 @@ def centering(evidence: TrainingEvidence) -> Cause | None:
     'the port',
     explains=(About.UPDATE, About.SHADOWS),
   )
+
+
+def _explains(evidence: TrainingEvidence, side: str) -> bool:
+  """Returns whether the step of the centered side, without that, is the other one's, if known."""
+  pairs = [pair for pair in evidence.moves if pair.of(side).gradient is not None]
+  found = found_form(evidence, pairs, side, 0)
+  if found is None:
+    return True
+  form = found.form.replaced(centered=0.0)
+  other = 'tf2' if side == 'tf1' else 'tf1'
+  steps = [
+    (pair, stepped(form, pair.of(side), pair.of(side).slots, evidence.number)) for pair in pairs
+  ]
+  return all(pair.explains(step.update, pair.of(other).update) for pair, step in steps)
