@@ -63,7 +63,7 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
   for source in sources[:_MOST_SOURCES]:
     yield from itertools.islice(_read_before(looking, source), _MOST)
   for repair, differences in itertools.islice(_repairs(looking.tf2.op_graph), _MOST):
-    yield _mistake(looking, sources[0], repair, differences)
+    yield mistake_at(looking, sources[0], repair, differences)
 
 
 def exchanged_variables(looking: Looking, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
@@ -95,7 +95,7 @@ def exchanged_variables(looking: Looking, mistakes: Sequence[Mistake]) -> Iterat
         if reader is not None
       )
       tensors = graph.ops[one].tensors[0], graph.ops[other].tensors[0]
-      yield _mistake(looking, sources[0], Repair(exchanged=(tensors,)), differences)
+      yield mistake_at(looking, sources[0], Repair(exchanged=(tensors,)), differences)
 
 
 def _variables_read(mistake: Mistake) -> Iterator[tuple[str, str]]:
@@ -152,15 +152,23 @@ def _other_tensor(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
   ]
   repair = Repair(inputs=tuple(OtherInput(op.name, slot, tensor, ()) for op, slot in readers))
   said = reads_another(tf1, tf2, *readers[0], read)
-  yield _mistake(looking, source, repair, (said,))
+  yield mistake_at(looking, source, repair, (said,))
 
 
-def _mistake(
+def mistake_at(
   looking: Looking,
   source: FoundSource,
   repair: Repair,
   differences: tuple[GraphDifference, ...],
 ) -> Mistake:
+  """Returns an edit at a place, with what it says of the graphs.
+
+  Args:
+    looking: the search in the port as it is.
+    source: the place.
+    repair: the edit.
+    differences: what the two sides do differently there.
+  """
   place = looking.place(source)
   record = dataclasses.replace(place.evidence.source, differences=differences)
   evidence = dataclasses.replace(place.evidence, source=record, standings=())
@@ -188,7 +196,7 @@ def _single_inputs(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
       continue
     repair = Repair(inputs=(OtherInput(other.name, slot, tensor, ()),))
     said = reads_another(tf1, tf2, op, slot, (one, two))
-    yield _mistake(looking, source, repair, (said,))
+    yield mistake_at(looking, source, repair, (said,))
 
 
 def _removals(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
@@ -206,7 +214,7 @@ def _removals(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
       text, types = op_text(graph, position), (op.op_type,)
       said = GraphDifference(GraphAspect.EXTRA, op.name, op.op_type, '', '', text, (), types)
       repair = Repair(transplants=(bypass(graph, position, key),))
-      yield _mistake(looking, source, repair, (said,))
+      yield mistake_at(looking, source, repair, (said,))
 
 
 def _may_be_left_out(graph: OpGraph, position: int, key: TensorKey) -> bool:
@@ -245,7 +253,7 @@ def _read_before(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
       inputs = tuple(OtherInput(graph.ops[n].name, k, tensor, ()) for n, k in readers)
       (n, slot), read = readers[0], (one, key)
       said = reads_another(looking.tf1.op_graph, graph, graph.ops[n], slot, read)
-      yield _mistake(looking, source, Repair(inputs=inputs), (said,))
+      yield mistake_at(looking, source, Repair(inputs=inputs), (said,))
 
 
 def _readers(graph: OpGraph, among: Sequence[int], key: TensorKey) -> list[_Reader]:

@@ -97,8 +97,8 @@ def moves(
     alike: positions of operations of one type, of one operand or of one and a number.
   """
   first = graph.ops[alike[0]]
-  slot, number = _operand_of(graph, alike[0])
-  is_alike = all(_operand_of(graph, n) == (slot, number) for n in alike)
+  slot, number = operand_of(graph, alike[0])
+  is_alike = all(operand_of(graph, n) == (slot, number) for n in alike)
   is_of_two = number is None and len(first.inputs) > 1
   # A number that comes first is another function, of a division say.
   is_turned = number is not None and slot and first.op_type not in _COMMUTATIVE
@@ -130,7 +130,7 @@ def _joined(
   return (*out, *put_in)
 
 
-def _operand_of(graph: OpGraph, position: int) -> tuple[int, float | None]:
+def operand_of(graph: OpGraph, position: int) -> tuple[int, float | None]:
   """Returns which input an operation changes, and the number that is its other one, if any."""
   op = graph.ops[position]
   for slot, (producer, _) in enumerate(op.inputs[:2]):

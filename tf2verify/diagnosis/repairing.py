@@ -12,13 +12,14 @@ from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts, Moved
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
-from tf2verify.diagnosis.exchanges import exchanged_variables, exchanges, is_vague
+from tf2verify.diagnosis.exchanges import exchanged_variables
 from tf2verify.diagnosis.line_edits import line_edits
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
 from tf2verify.diagnosis.seen_places import SeenPlaces
+from tf2verify.diagnosis.single_insertions import plainer_edits, shared_insertions
 from tf2verify.records import rounds
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.op_graph import TensorKey
@@ -80,8 +81,7 @@ class Repairing:
         break
       looking = looking.again(found, judged.left)
     judged = self._single(exchanged_variables(first, self._mistakes)) or judged
-    if not judged.passes or any(is_vague(first, one) for one in self._mistakes):
-      judged = self._single(exchanges(first)) or judged
+    judged = self._single(plainer_edits(first, self._mistakes, judged.passes)) or judged
     return self._judged_mistakes(before, judged, note)
 
   def by_one_line(self, looking: Looking) -> Found | None:
@@ -119,7 +119,8 @@ class Repairing:
     proposed = list(self._proposed(looking))
     if not proposed:
       return None
-    judged = self._settings_alone(looking, proposed)
+    shared = () if self._mistakes else shared_insertions(looking, proposed)
+    judged = self._settings_alone(looking, proposed) or self._single(shared)
     if judged is not None:
       return judged
     all_of_them = self._with(proposed)
@@ -152,7 +153,7 @@ class Repairing:
     """Adds settings alone, where these are enough and other edits were proposed with them."""
     if all(one.edit is Edit.SETTING for one in proposed):
       return None
-    settings = [one for known in proposed if (one := settings_alone(looking, known)) is not None]
+    settings = [one for known in proposed if (one := settings_alone(looking, known))]
     judged = self._judged(self._with(settings)) if settings else None
     if judged is None or not judged.passes:
       return None
@@ -170,9 +171,8 @@ class Repairing:
     self._mistakes = [one for one in known if not any(one is other for other in proposed)]
     all_of_them = self._with(further)
     judged = self._judged(all_of_them)
-    passes = judged is not None and judged.passes
-    self._mistakes = all_of_them if passes else known
-    return judged if passes else None
+    self._mistakes = all_of_them if judged is not None and judged.passes else known
+    return judged if judged is not None and judged.passes else None
 
   def _with_its_ends(self, looking: Looking, one: Mistake) -> Mistake:
     ends = [end_of(place) for place in one.places]
@@ -182,7 +182,7 @@ class Repairing:
       repairs = [self._repair(_REPLACED_WITH_THE_END, looking, place) for place in one.places]
     except CannotRepair:
       return one
-    transplants = tuple(t for repair in repairs if repair is not None for t in repair.transplants)
+    transplants = tuple(t for repair in repairs if repair for t in repair.transplants)
     return dataclasses.replace(one, repair=Repair(transplants=transplants), parts=())
 
   def _extended(self, looking: Looking, judged: Judged) -> Judged:

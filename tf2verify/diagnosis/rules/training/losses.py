@@ -5,13 +5,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.patterns.arrays import constant_factor
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import SourceLine
 
 _CLOSE = 1e-4
+_ROUNDING = 3e-6
+# Of whose rules an update is proportional to the gradient.
+_PROPORTIONAL = frozenset({'sgd', 'momentum'})
 # Of the greatest element: gradients that are the same, and what is left beside a multiple of the
 # variable.
 _SAME_GRADIENT = 1e-3
@@ -194,11 +197,15 @@ def returned_loss(evidence: TrainingEvidence) -> Cause | None:
   tf1, tf2 = _losses(evidence)
   if any(rule(evidence) for rule in (loss_of_next_step, regularization_left_out, loss_factor)):
     return None  # they say more
-  if not tf1 or _close(tf1[0], tf2[0]) or not _trains_alike(evidence):
+  # A small penalty beside a large loss is found as well, and named here.
+  if not tf1 or math.isclose(tf1[0], tf2[0], rel_tol=_ROUNDING) or not _trains_alike(evidence):
     return None
   apart = tf2[0] - tf1[0]
+  agree = (
+    'updates agree' if any(map(_is_unknown, evidence.moves)) else 'gradients and updates agree'
+  )
   seen = (
-    'gradients and updates agree, so the port trains as TF1 does; only the loss that its step '
+    f'{agree}, so the port trains as TF1 does; only the loss that its step '
     f'returns is {number_text(abs(apart))} {"greater" if apart > 0 else "less"} than that of tf1'
   )
   total = float(evidence.tf1.regularization_total or 0.0)
@@ -220,14 +227,29 @@ def returned_loss(evidence: TrainingEvidence) -> Cause | None:
 def _trains_alike(evidence: TrainingEvidence) -> bool:
   """Returns whether both sides step by the same gradients, as far as these are known."""
   return bool(evidence.moves) and not any(
-    pair.differs or not pair.has_same_gradient for pair in evidence.moves
+    pair.differs or not (pair.has_same_gradient or _tell_all(evidence, pair))
+    for pair in evidence.moves
   )
+
+
+def _tell_all(evidence: TrainingEvidence, pair: StepPair) -> bool:
+  """Returns whether updates that agree show that both sides step by the same gradient.
+
+  Known of a side that clips or applies its gradients itself are those of the loss that it returns.
+  Gradient descent hides nothing of what is applied, another optimizer a factor.
+  """
+  one, other = pair.tf1.gradient, pair.tf2.gradient
+  rules = {optimizer.rule for optimizer in evidence.tf1.optimizers}
+  if one is None or other is None or (rules and rules <= _PROPORTIONAL):
+    return True
+  return one.shape == other.shape and constant_factor(one, other, _CLOSE) is None
 
 
 def _differentiates_the_same(evidence: TrainingEvidence) -> bool:
   """Returns whether the gradients are known to be the same; Adam hides a factor in updates."""
   known = any(pair.tf1.gradient is not None for pair in evidence.moves)
-  return known and _trains_alike(evidence)
+  same = all(pair.has_same_gradient for pair in evidence.moves)
+  return known and same and _trains_alike(evidence)
 
 
 def _allowance(one: float, other: float, part: float) -> float:
