@@ -12,6 +12,7 @@ from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import SourceLine
 
 _CLOSE = 1e-4
+# What is left of a loss that is the same.
 _ROUNDING = 3e-6
 # Of whose rules an update is proportional to the gradient.
 _PROPORTIONAL = frozenset({'sgd', 'momentum'})
@@ -201,9 +202,8 @@ def returned_loss(evidence: TrainingEvidence) -> Cause | None:
   if not tf1 or math.isclose(tf1[0], tf2[0], rel_tol=_ROUNDING) or not _trains_alike(evidence):
     return None
   apart = tf2[0] - tf1[0]
-  agree = (
-    'updates agree' if any(map(_is_unknown, evidence.moves)) else 'gradients and updates agree'
-  )
+  are_known = all(pair.has_same_gradient for pair in evidence.moves)
+  agree = 'gradients and updates agree' if are_known else 'updates agree'
   seen = (
     f'{agree}, so the port trains as TF1 does; only the loss that its step '
     f'returns is {number_text(abs(apart))} {"greater" if apart > 0 else "less"} than that of tf1'
