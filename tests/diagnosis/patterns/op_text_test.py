@@ -44,6 +44,8 @@ class TextTest(absltest.TestCase):
     self.assertEqual(value_text(np.float32(1e-3)), '0.001')
     self.assertEqual(value_text(np.array([1, 2])), '[1, 2]')
     self.assertEqual(value_text(np.zeros((2, 2), np.int32)), '[[0, 0], [0, 0]]')
+    self.assertEqual(value_text(np.ones((2, 2), np.float32)), '1 everywhere')
+    self.assertEqual(value_text(np.ones(2, np.float32)), '[1., 1.]')
     self.assertEqual(value_text(b'SAME'), 'SAME')
     self.assertEqual(value_text(0.1), '0.1')
     self.assertIn('...', value_text(np.arange(100)))

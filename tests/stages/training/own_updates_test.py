@@ -84,6 +84,33 @@ class Written(Trained, abc.ABC):
     return loss
 
 
+class Floored(Rms):
+  """A rate that does not fall below a number, in a formula that is written differently."""
+
+  floor = 0.06
+
+  def rate(self):
+    rate = super().rate()
+    return tf.maximum(rate, self.floor) if self.floor else rate
+
+  def update(self, rate, gradient, variable, square, mom):
+    square.assign_add((1 - DECAY) * (gradient**2 - square))
+    variable.assign_sub(rate * gradient / tf.sqrt(square + EPSILON))
+
+
+class Unfloored(Floored):
+  floor = 0.0
+
+
+class WithFloor(Written, abc.ABC):
+  optimizer = Floored
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = tf.maximum(v1.train.inverse_time_decay(0.1, step, 2, 1.0), Floored.floor)
+    return v1.train.RMSPropOptimizer(rate, DECAY, 0.0, EPSILON).minimize(loss, step)
+
+
 class Scaled(Written, abc.ABC):
   """Gradients are made smaller where their norm is above a bound, in some steps only."""
 
@@ -197,6 +224,15 @@ class WrittenTest(absltest.TestCase):
     text = self._found(MomentumBefore)
     self.assertIn('reads variable scaled momentum of kernel as y in the port', text)
     self.assertNotIn('calls no apply_gradients', text)
+
+
+class WithFloorTest(absltest.TestCase):
+  def test_right(self):
+    _text(self, tf2verify.Status.PASSED, WithFloor)
+
+  def test_one_operation_before_the_updates_of_all_variables(self):
+    text = _text(self, tf2verify.Status.FAILED, WithFloor, optimizer=Unfloored)
+    self.assertRegex(text, r'cause \(proven: [^)]*\): the port lacks Maximum\(y=0.06\) first')
 
 
 class ScaledTest(absltest.TestCase):

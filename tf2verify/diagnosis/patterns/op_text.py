@@ -66,6 +66,8 @@ SILENT_ATTRIBUTES = frozenset(
 )
 # Of a slice, in order: begin, end, strides.
 _BOUNDS = 3
+# An array of so many elements that are one number is told as that.
+_SAME_EVERYWHERE = 4
 _MANY = 12  # elements that are all shown
 _MASKS = ('begin_mask', 'end_mask', 'ellipsis_mask', 'new_axis_mask', 'shrink_axis_mask')
 
@@ -125,6 +127,8 @@ def value_text(value: Any) -> str:
   if isinstance(value, np.ndarray):
     if value.ndim == 0:
       value = value.item()
+    elif _is_one_number(value):
+      return f'{value_text(value.ravel()[0].item())} everywhere'
     else:
       text = np.array2string(value, separator=', ', threshold=_MANY, precision=7).replace('\n', '')
       return ' '.join(text.split())
@@ -133,6 +137,12 @@ def value_text(value: Any) -> str:
   if isinstance(value, bytes):
     return value.decode('utf-8', 'replace')
   return str(value)
+
+
+def _is_one_number(value: np.ndarray) -> bool:
+  """Returns whether all of many elements are one floating number; sizes and axes are listed."""
+  is_many = value.size >= _SAME_EVERYWHERE and value.dtype.kind == 'f'
+  return is_many and bool(np.all(value == value.ravel()[0]))
 
 
 def value_texts(tf1: Any, tf2: Any) -> tuple[str, str]:
