@@ -84,13 +84,12 @@ class PytestSession:
     self, item: pytest.Item, call: pytest.CallInfo[None]
   ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shows the finding of a stage in place of the frames that have led to it."""
-    cls = getattr(item, 'cls', None)
-    is_of_case = call.when == 'call' and isinstance(cls, type) and issubclass(cls, EquivalenceCase)
-    found = _verdict_of_test(cls, item.name) if is_of_case else None
+    cls = _case_of(item) if call.when == 'call' else None
+    found = None if cls is None else _verdict_of_test(cls, item.name)
     if found is not None:  # a property of the test, in the JUnit file of pytest, too
       item.user_properties += [(_PROPERTY, safe(text)) for text in junit.remarks(found[1])]
     report = yield
-    if is_of_case:
+    if cls is not None:
       self._classes[cls] = None
       is_finding = call.excinfo is not None and isinstance(call.excinfo.value, cls.failureException)
       if report.failed and found is not None and is_finding:
@@ -153,6 +152,11 @@ class PytestSession:
 
   def _annotates(self) -> bool:
     return github.is_wanted(self._config.option.tf2verify_github_annotations)
+
+
+def _case_of(item: pytest.Item) -> type[EquivalenceCase] | None:
+  cls = getattr(item, 'cls', None)
+  return cls if isinstance(cls, type) and issubclass(cls, EquivalenceCase) else None
 
 
 def _verdict_of_test(

@@ -75,8 +75,9 @@ def number_that_differs(
   )
   if not two.is_written:
     return difference, None
-  dtype, shape = tf2.ops[other.inputs[two.slot][0]].outputs[0]
-  value = np.full(shape or (), one.value, dtype)
+  constant = tf2.ops[other.inputs[two.slot][0]].constant
+  assert constant is not None  # it is written
+  value = np.full_like(constant, one.value)
   return difference, NodeChange(other.name, inputs=((two.slot, value),))
 
 
