@@ -95,6 +95,7 @@ from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
+from tf2verify.diagnosis.rules.training.own_steps import own_clipping, slot_starts
 from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
 from tf2verify.diagnosis.rules.training.restarts import restarted_slots
 from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
@@ -213,6 +214,8 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('optimizer_epsilon', TrainingEvidence, optimizer_epsilon, predicted_by='training_steps'),
   Rule('update_rule', TrainingEvidence, beyond_epsilon),
   Rule('restarted_slots', TrainingEvidence, restarted_slots),
+  Rule('slot_starts', TrainingEvidence, slot_starts),
+  Rule('own_clipping', TrainingEvidence, own_clipping),
   Rule('centering', TrainingEvidence, centering),
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),

@@ -1,0 +1,89 @@
+"""Tests of tf2verify.diagnosis.rules.training.own_steps."""
+
+import dataclasses
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from tests.diagnosis.rules.training import simulated
+from tf2verify.diagnosis.evidence.training import training_evidence
+from tf2verify.diagnosis.formulas.update_rules import Form
+from tf2verify.diagnosis.rules.training.own_steps import own_clipping, slot_starts
+
+_FORM = Form(
+  'rmsprop',
+  (('learning_rate', 0.1), ('rho', 0.9), ('momentum', 0.0), ('epsilon', 0.01), ('centered', 0.0)),
+)
+
+
+def _run(side, start, form=_FORM, known=True):
+  run = simulated.run(side, form, slots={'squared gradient': start})
+  return run if known else dataclasses.replace(run, optimizers=())
+
+
+def _cause(port, number=1):
+  return slot_starts(training_evidence(_run('tf1', 1.0), port, simulated.PAIRS, number))
+
+
+class SlotStartsTest(absltest.TestCase):
+  def test_another_start(self):
+    found = _cause(_run('tf2', 0.0, known=False))
+    self.assertIn('with a squared gradient that starts at 0; in TF1', found.text)
+    self.assertIn('start it at 1 in the port', found.text)
+    self.assertTrue(found.is_proven)
+
+  def test_silent(self):
+    self.assertIsNone(_cause(_run('tf2', 1.0, known=False)))
+    self.assertIsNone(_cause(_run('tf2', 0.0)), 'the rules of known optimizers tell more')
+    self.assertIsNone(_cause(_run('tf2', 0.0, known=False), number=2))
+    other = _FORM.replaced(learning_rate=0.2)
+    self.assertIsNone(_cause(_run('tf2', 1.0, other, known=False)))
+    self.assertIsNone(_cause(_run('tf2', 0.5, known=False)))
+
+
+def _clip(kind, limit):
+  def clipped(gradients):
+    if kind == 'values':
+      return {name: np.clip(value, -limit, limit) for name, value in gradients.items()}
+    norms = {name: float(np.sqrt(np.sum(np.square(g)))) for name, g in gradients.items()}
+    norm = float(np.sqrt(sum(n**2 for n in norms.values())))
+    of = dict.fromkeys(norms, norm) if kind == 'joint' else norms
+    return {n: (g * min(1.0, limit / of[n])).astype(np.float32) for n, g in gradients.items()}
+
+  return clipped
+
+
+class OwnClippingTest(parameterized.TestCase):
+  def _cause(self, clip, rate=0.1):
+    slots = {'squared gradient': 1.0}
+    tf1 = simulated.run('tf1', _FORM, slots=slots, clip=_clip('values', 0.2))
+    port = simulated.run('tf2', _FORM.replaced(learning_rate=rate), slots=slots, clip=clip)
+    port = dataclasses.replace(port, optimizers=())
+    return own_clipping(training_evidence(tf1, port, simulated.PAIRS, 1))
+
+  @parameterized.parameters(
+    (_clip('each', 0.2), 'scales each gradient by its own norm, to 0.2'),
+    (_clip('joint', 0.2), 'scales all gradients by their global norm, to 0.2'),
+    (None, 'leaves the gradients of this step unchanged'),
+  )
+  def test_another_clipping(self, clip, words):
+    found = self._cause(clip)
+    self.assertIn(f'that of TF1 if it {words}; TF1 clips each element at 0.2', found.text)
+    self.assertIn('tf.clip_by_value', found.text)
+    self.assertTrue(found.is_proven)
+
+  def test_a_limit_that_tf1_does_not_reach(self):
+    slots = {'squared gradient': 1.0}
+    tf1 = simulated.run('tf1', _FORM, slots=slots, clip=_clip('values', 100.0))
+    port = simulated.run('tf2', _FORM, slots=slots, clip=_clip('each', 0.1))
+    port = dataclasses.replace(port, optimizers=())
+    found = own_clipping(training_evidence(tf1, port, simulated.PAIRS, 1))
+    self.assertIn('if it scales each gradient by its own norm, to 0.1; TF1 leaves', found.text)
+
+  def test_silent(self):
+    self.assertIsNone(self._cause(_clip('values', 0.2)))
+    self.assertIsNone(self._cause(None, rate=0.3))
+
+
+if __name__ == '__main__':
+  absltest.main()

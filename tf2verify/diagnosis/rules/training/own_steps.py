@@ -1,0 +1,151 @@
+"""Steps of an optimizer of the port's own, that are those of TF1 with one thing changed.
+
+The settings of an optimizer that is none of a library are not known, what it applies is not either,
+and its slots may be called anything. Its first step tells: TF1's rule computes it from another
+start, or from gradients that are clipped differently.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
+from tf2verify.diagnosis.formulas.forms import Found
+from tf2verify.diagnosis.formulas.update_rules import ROLES
+from tf2verify.diagnosis.patterns.arrays import constant_factor
+from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
+from tf2verify.diagnosis.rules.training.updates import found_form, stepped
+from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.numerics.gradient_clips import EACH, JOINT, NONE, VALUES, Clip, clip_of
+from tf2verify.records.diagnosis import About, Cause
+
+_Array = np.ndarray[Any, Any]
+
+# What slots start at: a mean of squares in TF1's RMSProp at 1, an accumulator of Adagrad at 0.1.
+_STARTS = (0.0, 1.0, 0.1)
+# Fewer may agree by chance.
+_LEAST_ELEMENTS = 4
+_CLOSE = 0.02
+_EXPLAINED = (About.UPDATE, About.SHADOWS)
+
+
+def slot_starts(evidence: TrainingEvidence) -> Cause | None:
+  """Names a slot that starts at another number, which makes the first step of the port."""
+  pairs, found = _known(evidence)
+  if found is None or not any(pair.tf1.slots for pair in pairs):
+    return None
+  for role in sorted(ROLES[found.form.rule]):
+    start = _common_start(pairs, role)
+    for other in _STARTS if start is not None else ():
+      slots = [{**p.tf1.slots, role: np.full_like(p.tf1.slots[role], other)} for p in pairs]
+      if other != start and _explains(pairs, found, slots, [p.tf1.gradient for p in pairs]):
+        one, two = number_text(start or 0.0), number_text(other)
+        return Cause(
+          f'the first step of the port is that of TF1 with a {role} that starts at {two}; in TF1 '
+          f'({found.record.name}) it starts at {one}: start it at {one} in the port',
+          explains=_EXPLAINED,
+          numbers=_numbers(pairs),
+        )
+  return None
+
+
+def own_clipping(evidence: TrainingEvidence) -> Cause | None:
+  """Names a clipping of another kind, which makes the first step of the port."""
+  pairs, found = _known(evidence)
+  step = evidence.steps[0]
+  clip = None if evidence.sampled else clip_of(step.gradients, step.applied_gradients)
+  raw = {record.name: record.value for record in step.gradients}
+  if found is None or clip is None:
+    return None
+  gradients = [raw.get(pair.name) for pair in pairs]
+  known = [value for value in raw.values() if value is not None]
+  if any(value is None for value in gradients) or len(known) < len(raw):
+    return None
+  for other in _other_clips(pairs, clip, gradients, known):
+    clipped = [_clipped(other, value, known) for value in gradients if value is not None]
+    if _explains(pairs, found, [pair.tf1.slots for pair in pairs], clipped):
+      fix = clip_fix(clip) if clip.kind != NONE else 'clip as the code of TF1 does, if at all,'
+      return Cause(
+        f'the first step of the port is that of TF1 if it {clip_text(other)}; TF1 '
+        f'{clip_text(clip)}: {fix} in the port',
+        explains=_EXPLAINED,
+        numbers=_numbers(pairs),
+      )
+  return None
+
+
+def _other_clips(
+  pairs: Sequence[StepPair],
+  clip: Clip,
+  gradients: Sequence[_Array | None],
+  known: Sequence[_Array],
+) -> Iterator[Clip]:
+  """Yields clippings of other kinds: with the limit of TF1, or with one that fits an update."""
+  if clip.kind != NONE:
+    yield Clip(NONE)
+    yield from (Clip(kind, clip.limit) for kind in (JOINT, EACH, VALUES) if kind != clip.kind)
+  joint = _norm(known)
+  for pair, gradient in zip(pairs, gradients, strict=True):
+    factor = constant_factor(pair.tf1.update, pair.tf2.update, _CLOSE)
+    # The first step of some rules is nearly proportional to the gradient.
+    if factor is not None and gradient is not None and 0.0 < factor < 1.0 - _CLOSE:
+      for kind, norm in ((EACH, _norm([gradient])), (JOINT, joint)):
+        limit = factor * norm
+        yield from (Clip(kind, float(f'{limit:.{digits}g}')) for digits in (1, 2, 3))
+      return
+
+
+def _known(evidence: TrainingEvidence) -> tuple[list[StepPair], Found | None]:
+  """Returns the variables that TF1 steps by a known rule, and that rule; None for none.
+
+  Or where the port's optimizer is known, so that other rules look at it.
+  """
+  pairs = [pair for pair in evidence.moves if pair.tf1.gradient is not None]
+  if evidence.number > 1 or len(evidence.tf1.optimizers) != 1 or evidence.tf2.optimizers:
+    return pairs, None
+  if not any(pair.differs_clearly for pair in pairs):
+    return pairs, None
+  return pairs, found_form(evidence, pairs, 'tf1', 0)
+
+
+def _common_start(pairs: Sequence[StepPair], role: str) -> float | None:
+  """Returns the number that a slot starts at for all variables; None where there are several."""
+  values = [pair.tf1.slots[role] for pair in pairs if role in pair.tf1.slots]
+  starts = {float(value.flat[0]) for value in values if value.size and np.ptp(value) == 0}
+  return starts.pop() if len(starts) == 1 and len(values) == len(pairs) else None
+
+
+def _explains(
+  pairs: Sequence[StepPair],
+  found: Found,
+  slots: Sequence[Mapping[str, _Array]],
+  gradients: Sequence[_Array | None],
+) -> bool:
+  """Returns whether TF1's rule computes the port's updates from slots and gradients."""
+  for pair, own, gradient in zip(pairs, slots, gradients, strict=True):
+    move = dataclasses.replace(pair.tf1, gradient=gradient)
+    if not pair.explains(stepped(found.form, move, own, 1).update, pair.tf2.update):
+      return False
+  return True
+
+
+def _clipped(clip: Clip, gradient: _Array, of_all: Iterable[_Array]) -> _Array:
+  if clip.kind == VALUES:
+    return np.clip(gradient, -clip.limit, clip.limit)
+  if clip.kind == NONE:
+    return gradient
+  norm = _norm([gradient] if clip.kind == EACH else of_all)
+  return gradient * np.asarray(min(1.0, clip.limit / norm) if norm else 1.0, gradient.dtype)
+
+
+def _norm(values: Iterable[_Array]) -> float:
+  return float(np.sqrt(sum(np.sum(np.square(value, dtype=np.float64)) for value in values)))
+
+
+def _numbers(pairs: Sequence[StepPair]) -> str:
+  elements = sum(pair.tf1.start.size for pair in pairs if pair.differs)
+  if elements < _LEAST_ELEMENTS:
+    return ''
+  return f'with it TF1 computes the updates of the port, all {elements} elements that differ'
