@@ -170,7 +170,10 @@ def mistake_at(
     differences: what the two sides do differently there.
   """
   place = looking.place(source)
-  record = dataclasses.replace(place.evidence.source, differences=differences)
+  known = place.evidence.source
+  # It is told by these, however many operations there are at the place.
+  paths = known.tf1_path[-1:], known.tf2_path[-1:]
+  record = dataclasses.replace(known, differences=differences, tf1_path=paths[0], tf2_path=paths[1])
   evidence = dataclasses.replace(place.evidence, source=record, standings=())
   at = Place(place.source, evidence, (), frozenset())
   return Mistake((at,), Edit.OPERATIONS, repair)

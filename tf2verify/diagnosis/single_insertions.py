@@ -14,6 +14,7 @@ from tf2verify.diagnosis.exchanges import exchanges, is_vague, mistake_at
 from tf2verify.diagnosis.insertions import operand_of
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.order_edits import order_edits
 from tf2verify.diagnosis.patterns.op_text import op_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
@@ -39,6 +40,7 @@ def plainer_edits(looking: Looking, mistakes: Sequence[Mistake], passes: bool) -
   if not passes or any(is_vague(looking, one) for one in mistakes):
     yield from exchanges(looking)
   if passes:
+    yield from order_edits(looking, mistakes)
     yield from single_insertions(looking, mistakes)
 
 
@@ -63,7 +65,7 @@ def single_insertions(looking: Looking, mistakes: Sequence[Mistake]) -> Iterator
     looking: the search in the port as it is.
     mistakes: what was found.
   """
-  several = [one for one in mistakes if one.edit is Edit.OPERATIONS and not one.is_simple]
+  several = [one for one in mistakes if one.edit is not Edit.SETTING and not one.is_simple]
   places = [place for one in several for place in one.places if looking.has(place)]
   yield from itertools.islice(_insertions(looking, places), _MOST)
 

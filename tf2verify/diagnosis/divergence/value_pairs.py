@@ -26,6 +26,9 @@ from tf2verify.relation.op_pairs import Pairing, family, is_backward
 # Values of one side are held in memory up to this size, smaller tensors first.
 _MOST_BYTES = 128 * 2**20
 _TRANSPOSE = 'Transpose'
+_TAKING = ('StridedSlice', 'Slice', 'GatherV2')
+# What is parted may find another partner of the same kind.
+_MOST_ROUNDS = 4
 # Multiples of its inverse are numbers that a programmer may write, and counts.
 _FINEST_ROUND = 1000.0 * 1024.0
 
@@ -74,10 +77,35 @@ def pair_by_value(
   alike = ((n, m) for n, m in pairing.pairs() if n in values and m in other_values)
   pair_in_written_rounds(pairing, list(alike))
   pairing.complete()
+  _part_other_shapes(pairing, behind)
   pairs = [(n, m) for n, m in pairing.pairs() if n in behind and _is_backward_pair(pairing, n, m)]
   values |= _as_held(_values(tf1, [n for n, _ in pairs]), views)
   other_values |= _values(tf2, [m for _, m in pairs])
   pairing.part(*_made_up_for(pairing, behind, values, other_values), for_good=True)
+
+
+def _part_other_shapes(pairing: Pairing, behind: set[int]) -> None:
+  """Parts slices and the like of which each side takes what its own formula needs.
+
+  They yield other numbers of elements, in other numbers of axes: `shift[:, 0:1]` for one of three
+  terms, and `shift[:, None, :]` for all of them.
+  """
+  for _ in range(_MOST_ROUNDS):
+    unlike = [n for n, m in pairing.pairs() if n in behind and _is_of_another_shape(pairing, n, m)]
+    if not unlike:
+      return
+    pairing.part(*unlike, for_good=True)
+    pairing.complete()
+
+
+def _is_of_another_shape(pairing: Pairing, tf1: int, tf2: int) -> bool:
+  one, other = pairing.tf1.ops[tf1], pairing.tf2.ops[tf2]
+  if one.op_type not in _TAKING or not (_is_telling(one) and _is_telling(other)):
+    return False
+  shapes = [shape for shape in (one.outputs[0][1], other.outputs[0][1]) if shape is not None]
+  known = [[size for size in shape if size is not None] for shape in shapes]
+  are_known = len(shapes) > 1 and list(map(len, shapes)) == list(map(len, known))
+  return are_known and len(known[0]) != len(known[1]) and math.prod(known[0]) != math.prod(known[1])
 
 
 def _crossed(

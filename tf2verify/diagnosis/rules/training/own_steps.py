@@ -133,11 +133,15 @@ def _explains(
 
 def _clipped(clip: Clip, gradient: _Array, of_all: Iterable[_Array]) -> _Array:
   if clip.kind == VALUES:
-    return np.clip(gradient, -clip.limit, clip.limit)
+    cut: _Array = np.clip(gradient, -clip.limit, clip.limit)
+    return cut
   if clip.kind == NONE:
     return gradient
   norm = _norm([gradient] if clip.kind == EACH else of_all)
-  return gradient * np.asarray(min(1.0, clip.limit / norm) if norm else 1.0, gradient.dtype)
+  scaled: _Array = gradient * np.asarray(
+    min(1.0, clip.limit / norm) if norm else 1.0, gradient.dtype
+  )
+  return scaled
 
 
 def _norm(values: Iterable[_Array]) -> float:
