@@ -389,7 +389,9 @@ class _Judge:
     """Returns a difference with the first cause that it follows from as its hint."""
     variable = self._variables.get(difference.key, '')
     about = quantities.ABOUT[difference.quantity]
-    hints = (cause.text for cause in causes if cause.accounts_for(about, variable))
+    # What is about some variables alone tells more of them than what is about all.
+    named = sorted(causes, key=lambda cause: variable not in cause.variables)
+    hints = (cause.text for cause in named if cause.accounts_for(about, variable))
     return dataclasses.replace(difference, hint=next(hints, difference.hint))
 
 

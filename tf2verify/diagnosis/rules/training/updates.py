@@ -92,10 +92,13 @@ def _of_one(
   evidence: TrainingEvidence, pairs: Sequence[StepPair], one: int, other: int
 ) -> Cause | None:
   """Compares one optimizer of each side, on the variables that both step."""
+  # Where some gradients are clipped differently, the others tell of the rule.
+  same = [pair for pair in pairs if pair.has_same_gradient]
+  if len(same) < len(pairs) and sum(pair.tf1.start.size for pair in same) < _LEAST_FITTED:
+    return None
+  is_part, pairs = len(same) < len(pairs), same
   of_slots = not any(pair.differs_clearly for pair in pairs)
   if of_slots and not any(map(_unlike_after, pairs)):
-    return None
-  if not all(pair.has_same_gradient for pair in pairs):
     return None
   tf1, tf2 = found_form(evidence, pairs, 'tf1', one), found_form(evidence, pairs, 'tf2', other)
   if tf1 is None or tf2 is None:
@@ -111,7 +114,9 @@ def _of_one(
         # The learning rate of the first optimizers is compared by itself.
         names = [name for name in exchanged if one or other or name != 'learning_rate']
         said = update_texts.text(names, tf1, tf2, evidence, pairs)
-        of = tuple(pair.name for pair in pairs) if evidence.left_out else ()
+        of = tuple(pair.name for pair in pairs) if evidence.left_out or is_part else ()
+        if is_part and said:
+          said = f'at {listed(of)}, whose gradients agree: {said}'
         change = _epsilon_change(names, tf1, tf2)
         return Cause(said, explains=_EXPLAINS, variables=of, change=change) if said else None
   return None
