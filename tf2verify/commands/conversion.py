@@ -319,7 +319,7 @@ def _transferred(
   if transfer.kept:
     remarks.append(Remark("keeps its initial value in the port's optimizer", transfer.kept))
   if silent:
-    said = 'training from the checkpoint does not verify it, since its gradient is near zero'
+    said = 'is not verified by training, since the gradient is near zero'
     remarks.append(Remark(said, silent))
   _take(comparison, part)
   return transfer, remarks

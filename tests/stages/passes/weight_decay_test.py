@@ -79,7 +79,11 @@ class WeightDecayTest(parameterized.TestCase):
     self.assertEqual([cause.rule for cause in causes], ['weight_decay_factor'], text)
     self.assertTrue(causes[0].is_proven, text)
     self.assertIn('cause (proven: ', text)
-    self.assertIn(f'is {times:g} times that of tf1: pass the port {1 / times:.4g}', text)
+    self.assertIn(
+      f'is {times:g} times that of tf1: multiply the scale that the port is given by '
+      f'{1 / times:.4g}',
+      text,
+    )
     if len(regularized) > 1:
       self.assertIn('all 3 regularization losses that differ', text)
 

@@ -143,7 +143,7 @@ class Telling:
       for (quantity, name), seen in self._seen.items()
       if Blank.DEGENERATE in seen.runs.values()
     ]
-    text = 'inconclusive, since rounding alone changes it by 1 % of its size or more'
+    text = 'inconclusive, since rounding alone changes 1 % of the size or more'
     return [listed(found, 'tensor', text)] if found else []
 
   @property

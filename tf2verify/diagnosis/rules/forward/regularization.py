@@ -40,7 +40,7 @@ def weight_decay_factor(evidence: FailedStage) -> Cause | None:
     return None  # any two numbers have a factor
   variables = sorted({tensor.name for tensor in failed})
   names = ', '.join(variables[:3])
-  remedy = f'pass the port {1 / factor:.4g} of its scale'
+  remedy = f'multiply the scale that the port is given by {1 / factor:.4g}'
   if is_two:
     remedy += (
       ' (keras.regularizers.L2(s) is s · sum(w²), slim.l2_regularizer(s) and s · tf.nn.l2_loss '
