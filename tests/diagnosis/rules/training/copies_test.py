@@ -53,6 +53,18 @@ class SoftCopiesTest(absltest.TestCase):
     self.assertIn('by 0.05 of the way to trained variables of their shapes', text)
     self.assertIn('that of the port by 0.01', text)
 
+  def test_in_another_step(self):
+    for shares, told, later in (
+      ((0.0, 1.0), 'the port moves target/bias', (frozenset(_COPIES), frozenset())),
+      ((1.0, 0.0), 'TF1 moves target/bias', (frozenset(), frozenset(_COPIES))),
+    ):
+      runs = [_run(side, share) for side, share in zip(('tf1', 'tf2'), shares, strict=True)]
+      found = soft_copies(training_evidence(*runs, _PAIRS, 1, moved_later=later))
+      self.assertIn(told, found.text)
+      self.assertIn('and moves them in a later step', found.text)
+      never = soft_copies(training_evidence(*runs, _PAIRS, 1))
+      self.assertNotIn('in a later step', '' if never is None else never.text)
+
   def test_another_moment(self):
     text = self.cause(0.05, late=False).text
     self.assertIn('(their values after the update)', text)

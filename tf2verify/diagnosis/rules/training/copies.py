@@ -32,8 +32,9 @@ def soft_copies(evidence: TrainingEvidence) -> Cause | None:
   """
   copies = [pair for pair in evidence.states if pair.differs]
   tf1 = _following(evidence, copies, 'tf1')
-  if tf1 is None:
-    return None
+  turn = _in_other_steps(evidence, copies)
+  if turn is not None or tf1 is None:
+    return turn
   names = listed([pair.name for pair in copies])
   how = (
     f'the step of TF1 moves {names} by {number_text(round(tf1.share, 4))} of the way to trained '
@@ -59,6 +60,26 @@ def soft_copies(evidence: TrainingEvidence) -> Cause | None:
   else:
     return None
   return Cause(text, explains=(About.UPDATE,), variables=variables)
+
+
+def _in_other_steps(evidence: TrainingEvidence, copies: Sequence[StepPair]) -> Cause | None:
+  """Names copies that one side makes in this step, and the other one in a later step."""
+  for side, resting, number in (('tf1', 'tf2', 1), ('tf2', 'tf1', 0)):
+    known = _following(evidence, copies, side)
+    names = {pair.name for pair in copies}
+    if known is None or not all(pair.of(resting).rests for pair in copies):
+      continue
+    if not names <= evidence.moved_later[number]:
+      continue
+    one, other = ('TF1', 'the port') if side == 'tf1' else ('the port', 'TF1')
+    return Cause(
+      f'{one} moves {listed(sorted(names))} to trained variables of their shapes in step '
+      f'{evidence.number}, {other} does not, and moves them in a later step: compare at which '
+      'counts of steps they are copied, and whether the step is counted before or after that',
+      explains=(About.UPDATE,),
+      variables=tuple(sorted(names)),
+    )
+  return None
 
 
 def _when(known: _Following) -> str:
