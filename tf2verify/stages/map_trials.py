@@ -22,6 +22,8 @@ from tf2verify.stages.value_overlap import ValueOverlap
 # Of the greatest element: numbers that are closer are the same but for rounding.
 _SAME = 1e-4
 _MASKED = 1e6
+# So many times as many values that both sides compute tell more than what a port starts as.
+_CLEARLY = 1.5
 
 Values = dict[str, np.ndarray]
 
@@ -195,8 +197,8 @@ class Trial:
   ) -> list[int]:
     """Returns with which alternatives the port computes most of what the reference computes.
 
-    Of alternatives that add something to a bias, or do not, those count that the port starts as:
-    a mistake elsewhere does not change that.
+    Of alternatives that add something to a bias, or do not, those count that the port starts as,
+    since a mistake elsewhere does not change that; unless far more values say otherwise.
 
     Args:
       group: the choices that are made together.
@@ -208,13 +210,19 @@ class Trial:
     alternatives = self._found.choices[group[0]].alternatives
     fitting = [n for n in ranks if self._starts_alike(alternatives[n])] or list(ranks)
     numbers = [n for n in fitting if ranks[n] == max(ranks[n] for n in fitting)]
+    others = [n for n in ranks if n not in fitting and ranks[n] == max(ranks.values())]
     counts: dict[int, int] = {}
-    for number in numbers if len(numbers) > 1 else ():
+    for number in (*numbers, *others) if len(numbers) + len(others) > 1 else ():
       if time.monotonic() > self._until:
         return numbers
       self._score([number if n in group else known for n, known in enumerate(chosen)])
       counts[number] = self._overlap.count(self._port.refetched(self._overlap.wanted, {}) or ())
-    return [n for n, count in counts.items() if count == max(counts.values())] or numbers
+    most = max((counts[n] for n in numbers if n in counts), default=0)
+    # What the port starts as may be the mistake, or is loaded: then nearly all cells say so.
+    if any(counts.get(n, 0) > _CLEARLY * max(most, 1) for n in others):
+      most = max(counts[n] for n in others if n in counts)
+      return [n for n in others if counts.get(n) == most]
+    return [n for n in numbers if counts.get(n) == most] or numbers
 
   def _starts_alike(self, entries: Sequence[MapEntry]) -> bool:
     """Returns whether the port starts all gates' biases with one number, but for what is added."""
