@@ -2,6 +2,7 @@
 
 import abc
 
+import keras
 import tensorflow as tf
 from absl.testing import absltest
 
@@ -54,6 +55,14 @@ class WrongPortTest(absltest.TestCase):
     self.assertTrue(found.outputs_agree)
     self.assertEqual((found.exchanged, found.doubts), ((), ()))
 
+  def test_the_forget_bias_is_added_beside_a_mistake_after_the_cells(self):
+    """The port starts with no forget bias, since it is loaded: what the cells compute tells."""
+    for activation, agree in (('softplus', True), ('exponential', False)):
+      found = derived(variant(_ForecastCase, activation=activation))
+      self.assertIs(found.outputs_agree, agree)
+      entries = {entry.tf1: entry for entry in found.variable_map.entries}
+      self.assertTrue(entries['rnn/lstm/bias',].added, activation)
+
   def test_strides_and_pools_are_told_without_a_number(self):
     found = derived(variant(_PoolCase))
     self.assertFalse(found.outputs_agree)
@@ -74,6 +83,22 @@ class WrongPortTest(absltest.TestCase):
     self.assertIn('first/length, ', found.doubts[0])
     told = ' '.join(derived(variant(_GainCase, reads=True)).doubts)
     self.assertNotIn('do not read', told)
+
+
+class _ForecastCase(tf2verify.EquivalenceCase, abc.ABC):
+  activation = 'softplus'
+
+  def build_tf1_graph(self, inputs, training):
+    cell = v1.nn.rnn_cell.LSTMCell(6, name='lstm')
+    out, _ = v1.nn.dynamic_rnn(cell, inputs, dtype=tf.float32)
+    return v1.layers.dense(out, 1, tf.nn.softplus, name='head')
+
+  def make_tf2_layer(self):
+    cell = keras.layers.LSTM(6, return_sequences=True, unit_forget_bias=False, name='cells')
+    return keras.Sequential([cell, keras.layers.Dense(1, self.activation, name='end')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((3, 5, 4))
 
 
 class _GainCase(tf2verify.EquivalenceCase, abc.ABC):
