@@ -38,7 +38,6 @@ _READING = {
 }
 # What decides nothing by that, or reads what the user wrote.
 _OF_OTHERS = {
-  ('commands/new_case.py', '_text'),  # an expression of Python, for its import
   ('relation/variable_map_file.py', '_alone'),  # a line of the file, to know what it says
   ('relation/variable_map_file.py', 'to_text'),  # a reason on one line
   ('report/html/unchecked.py', '_open_questions'),  # a word that the line begins with already

@@ -235,7 +235,7 @@ def compared(
     searched = searched if proof.tested and len(proof.terms) > _LONG else proof
   found = unlike(searched, variables, targets)
   # In a step all sizes are those of the forward pass, which was related before.
-  sizes = [] if states is not NO_STATES else unlike_sizes(proof)
+  sizes = [] if states is not NO_STATES else list(unlike_sizes(proof))
   stopped = tuple(gradient_stops(proof)) if name == LOSSES else ()
   idle: tuple[str, ...] = ()
   looks_for_idle = is_telling and not sizes
