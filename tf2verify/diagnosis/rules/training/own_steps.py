@@ -63,7 +63,7 @@ def own_clipping(evidence: TrainingEvidence) -> Cause | None:
   known = [value for value in raw.values() if value is not None]
   if any(value is None for value in gradients) or len(known) < len(raw):
     return None
-  for other in _other_clips(pairs, clip, gradients, known):
+  for other in _other_clips(pairs, clip, gradients):
     clipped = [_clipped(other, value, known) for value in gradients if value is not None]
     if _explains(pairs, found, [pair.tf1.slots for pair in pairs], clipped):
       fix = clip_fix(clip) if clip.kind != NONE else 'clip as the code of TF1 does, if at all,'
@@ -80,21 +80,25 @@ def _other_clips(
   pairs: Sequence[StepPair],
   clip: Clip,
   gradients: Sequence[_Array | None],
-  known: Sequence[_Array],
 ) -> Iterator[Clip]:
   """Yields clippings of other kinds: with the limit of TF1, or with one that fits an update."""
   if clip.kind != NONE:
     yield Clip(NONE)
     yield from (Clip(kind, clip.limit) for kind in (JOINT, EACH, VALUES) if kind != clip.kind)
-  joint = _norm(known)
   for pair, gradient in zip(pairs, gradients, strict=True):
     factor = constant_factor(pair.tf1.update, pair.tf2.update, _CLOSE)
     # The first step of some rules is nearly proportional to the gradient.
     if factor is not None and gradient is not None and 0.0 < factor < 1.0 - _CLOSE:
-      for kind, norm in ((EACH, _norm([gradient])), (JOINT, joint)):
-        limit = factor * norm
-        yield from (Clip(kind, float(f'{limit:.{digits}g}')) for digits in (1, 2, 3))
+      # One factor for all of them may be anything: a momentum that is applied once less, say.
+      fitted = [Clip(EACH, float(f'{factor * _norm([gradient]):.{n}g}')) for n in (1, 2, 3)]
+      yield from (one for one in fitted if _has_several_factors(one, gradients))
       return
+
+
+def _has_several_factors(clip: Clip, gradients: Iterable[_Array | None]) -> bool:
+  norms = [_norm([value]) for value in gradients if value is not None]
+  factors = [min(1.0, clip.limit / norm) for norm in norms if norm]
+  return bool(factors) and max(factors) - min(factors) > _CLOSE
 
 
 def _known(evidence: TrainingEvidence) -> tuple[list[StepPair], Found | None]:
