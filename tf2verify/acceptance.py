@@ -272,8 +272,8 @@ class _Trial:
 
 def _is_less(last: StageVerdict, first: StageVerdict) -> bool:
   """Returns whether less differs than in the first attempt."""
-  left = {known.key for known in first.differences} & {known.key for known in last.differences}
-  if last.stage == _ENDS_EARLY and not left:
+  before, after = ({known.key.run for known in one.differences} for one in (first, last))
+  if last.stage == _ENDS_EARLY and after.isdisjoint(before):
     return True  # only a later step differs, with more tensors perhaps
   return _extent(last) < _extent(first)
 

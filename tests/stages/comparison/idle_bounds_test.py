@@ -1,6 +1,7 @@
 """Bounds that one side alone has, and that nothing reaches, where not all is proven."""
 
 import abc
+from unittest import mock
 
 import keras
 import numpy as np
@@ -9,6 +10,8 @@ from absl.testing import absltest
 
 import tf2verify
 from tf2verify import Status
+from tf2verify.errors import NotApplicable
+from tf2verify.stages.comparison import proving
 
 v1 = tf.compat.v1
 _SAID = "changes nothing at the case's own inputs"
@@ -126,6 +129,14 @@ class Trusting(Rewarded, abc.ABC):
 
 
 class IdleBoundsTest(absltest.TestCase):
+  def test_a_recorded_graph_that_does_not_run_here_is_told(self):
+    refused = NotApplicable('the recorded graph is not run here')
+    with mock.patch.object(proving, 'idle_bounds', side_effect=refused):
+      found = _found()
+    self.assertIs(found.status, Status.PASSED)
+    (said,) = (one for one in found.blind_spots if 'were not looked for' in one)
+    self.assertIn('the recorded graph is not run here', said)
+
   def test_right_port_has_the_bounds_of_tf1(self):
     found = _found()
     self.assertIs(found.status, Status.PASSED, found.to_text())

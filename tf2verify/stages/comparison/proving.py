@@ -240,12 +240,23 @@ def compared(
   idle: tuple[str, ...] = ()
   looks_for_idle = is_telling and not sizes
   if runs is not None and proof.tested and (found or looks_for_idle):
-    with contextlib.suppress(NotApplicable), runs() as both:  # a recorded graph may not run here
-      found = [pair for pair in found if not is_made_up_for(searched, pair, both)]
-      idle = tuple(idle_bounds(proof, both)) if looks_for_idle and not found else ()
+    try:
+      with runs() as both:
+        found = [pair for pair in found if not is_made_up_for(searched, pair, both)]
+        idle = tuple(idle_bounds(proof, both)) if looks_for_idle and not found else ()
+    except NotApplicable as error:  # a recorded graph may not run here
+      idle = (_not_looked_for(error),) if looks_for_idle and not found else ()
   differences = difference_records(proof, [*found, *sizes])
   return Related(
     proven_record(proof, name, time.perf_counter() - start), differences, stopped, idle
+  )
+
+
+def _not_looked_for(error: NotApplicable) -> str:
+  said = ' '.join(str(error).split())
+  return (
+    'bounds and choices that change nothing at these inputs, and that one side alone has, were not '
+    f'looked for in the operations that are not proven: {said}'
   )
 
 
