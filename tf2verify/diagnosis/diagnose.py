@@ -22,6 +22,7 @@ from tf2verify.diagnosis.places import (
   stopped_sources,
 )
 from tf2verify.diagnosis.proven_numbers import leaves_nothing, proven_first
+from tf2verify.diagnosis.read_times import read_times
 from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,
@@ -116,6 +117,10 @@ def diagnose(
   is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
   if bench is None or looking is None or is_nothing or leaves_nothing(evidence, causes):
     return diagnosis
+  timed = read_times(*sides, _targets(evidence, run)) if sides and stage == _OF_CHANGES else None
+  if timed is not None:  # no operation is another one, and there is nothing to edit
+    known = dataclasses.replace(diagnosis, sources=(timed.source,), growth=())
+    return dataclasses.replace(known, causes=(timed.cause, *causes))
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
   return with_experiments(diagnosis, evidence, looking, bench, only_first)

@@ -365,4 +365,9 @@ def _difference_text(known: GraphDifference) -> str:
   if known.aspect is GraphAspect.TYPE:
     return f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1'
   assert known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING)
+  if known.alike:
+    return (
+      f'{known.op} is {known.tf2} in the port; in tf1 it is {known.tf1}, which the port computes '
+      f'as {known.alike}'
+    )
   return f'{op} reads {known.tf2} as {known.what} in the port, {known.tf1} in tf1'

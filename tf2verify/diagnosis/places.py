@@ -1,5 +1,6 @@
 """The places where the sides part, as reports show them."""
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -282,25 +283,24 @@ def stopped_sources(differences: Sequence[GraphDifference], pairing: Pairing) ->
     partner = None if position is None else pairing.tf2_of[position]
     if position is None or partner is None or not is_stopped_on_one_side(difference):
       continue
-    op, other = pairing.tf1.ops[position], pairing.tf2.ops[partner]
-    source = Source(
-      op.name,
-      other.name,
-      op.op_type,
-      other.op_type,
-      _line(pairing.tf1, op),
-      _line(pairing.tf2, other),
-      (*difference.tf1_value, op.op_type),
-      (*difference.tf2_value, other.op_type),
-      0.0,
-      0.0,
-      False,
-      None,
-      None,
-      (),
+    source = bare_source((pairing.tf1, position), (pairing.tf2, partner))
+    paths = (
+      (*difference.tf1_value, source.tf1_type),
+      (*difference.tf2_value, source.tf2_type),
     )
-    found.append(source)
+    found.append(dataclasses.replace(source, tf1_path=paths[0], tf2_path=paths[1]))
   return tuple(found[:MOST_SOURCES])
+
+
+def bare_source(tf1: tuple[OpGraph, int], tf2: tuple[OpGraph, int]) -> Source:
+  """Returns a source of which no values are shown, from each side's graph and position in it."""
+  (graph, position), (other_graph, partner) = tf1, tf2
+  op, other = graph.ops[position], other_graph.ops[partner]
+  lines = _line(graph, op), _line(other_graph, other)
+  types = op.op_type, other.op_type
+  return Source(
+    op.name, other.name, *types, *lines, types[:1], types[1:], 0.0, 0.0, False, None, None, ()
+  )
 
 
 def _line(graph: OpGraph, op: OpRecord) -> SourceLine | None:

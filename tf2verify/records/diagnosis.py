@@ -44,7 +44,8 @@ class GraphDifference:
     elsewhere: of operations that one side has here, and the other one at another place: which; ''
       where it has them nowhere.
     alike: of operations that one side seems to lack: an operation of their type that it has behind
-      this place, without a counterpart; '' where it has none.
+      this place, without a counterpart; of an output that is another tensor in tf1, the port's
+      counterpart of that; '' where there is none.
     respelled: whether operations that one side seems to lack read variables that the other side
       holds in another layout: it computes with these in its own way.
   """

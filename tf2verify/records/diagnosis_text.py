@@ -197,6 +197,8 @@ def source_size_text(source: Source) -> str:
     how = 'it reads lists of tensors, which cannot be compared'
   if source.is_initial_value:
     return f'initial values differ ({_size_text(source)})'
+  if source.rewired and not source.absolute:
+    return how
   if not source.absolute:
     is_stop = _STOPS & {*source.tf1_path, *source.tf2_path}
     return f'values agree, gradients {"are stopped on one side" if is_stop else "differ"}'

@@ -27,6 +27,11 @@ class InspectableRun(Protocol):
   ) -> list[np.ndarray] | None:
     """Returns tensors where the graph is given values of others; None where it cannot be."""
 
+  def from_other_values(
+    self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
+  ) -> list[np.ndarray] | None:
+    """Returns tensors as they are for variables of other values; None where it cannot be."""
+
   def give(self, values: Mapping[str, np.ndarray]) -> None:
     """Gives the graph values, by tensor name, in place of what it computes, from now on."""
 

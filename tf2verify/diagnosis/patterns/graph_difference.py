@@ -374,6 +374,7 @@ class GraphComparison:
           tf2_text,
           self._tf1.ops[op.inputs[slot][0]].op_type,
           self._tf2.ops[key[0]].op_type,
+          alike=tensor_text(self._tf2, wanted) if op.op_type == TARGET else '',
         )
       )
     return found

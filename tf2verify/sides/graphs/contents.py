@@ -36,7 +36,8 @@ def _array(value: Any) -> tuple[Hashable, ...]:
 
 def _transplant(moved: Transplant) -> Hashable:
   nodes = tuple(_node(node) for node in (*moved.inner, moved.end))
-  return nodes, moved.is_target, moved.is_update, moved.tf1, tuple(map(_value, moved.fed))
+  ends = moved.is_target, moved.is_update, moved.number
+  return nodes, *ends, moved.tf1, tuple(map(_value, moved.fed))
 
 
 def _node(node: Any) -> Hashable:

@@ -84,7 +84,10 @@ class Part:
       tensor = self._known_as(tensor)
     if tensor in self._given:
       return self._placeholder(tensor, self._given[tensor])
-    producer = self._nodes[tensor.rpartition(':')[0]]
+    name, _, number = tensor.rpartition(':')
+    producer = self._nodes[name]
+    if producer.op == 'IdentityN':  # a loop in rounds: what else it yields is not wanted
+      return self._input(with_output(producer.input[int(number)]))
     if producer.op in ('VarHandleOp', 'VariableV2', 'Variable'):
       self.read.add(producer.name)  # of the graph's own variables: a loop captures handles
       return tensor

@@ -54,6 +54,7 @@ class Transplant:
     is_update: whether that is what a variable is updated with.
     tf1: name of the operation of tf1 that the last one is; '' for none.
     fed: what placeholders among `inner` are given.
+    number: which output of the operation that it replaces is what the run yields.
   """
 
   inner: tuple[Any, ...]
@@ -62,6 +63,7 @@ class Transplant:
   is_update: bool = False
   tf1: str = ''
   fed: tuple[GivenValue, ...] = ()
+  number: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -184,15 +186,16 @@ def transplant(
     *steps, last = layout_steps(layout, f'{whole.name}:0', op.outputs[0][0], other.name)
     return Transplant((*wiring.added, *moved, whole, *steps), last, fed=_fed(wiring))
   name, _, number = other.tensors[0].partition(':')
-  if number != '0' or len(op.inputs) != 1:
-    raise CannotRepair('what the run yields is not a first output')
+  if len(op.inputs) != 1 or (is_update and number != '0'):
+    raise CannotRepair('what the run yields is not one output')
   source = wiring.name_of(op.inputs[0])
   if is_update:
     (last,) = turned(op, other, tf2, source, name)
   else:
     last = v1.NodeDef(name=name, op='Identity', input=[source])
     last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
-  return Transplant((*wiring.added, *moved), last, True, is_update, fed=_fed(wiring))
+  nodes_made, fed = (*wiring.added, *moved), _fed(wiring)
+  return Transplant(nodes_made, last, True, is_update, fed=fed, number=int(number))
 
 
 def _fed(wiring: Wiring) -> tuple[GivenValue, ...]:
@@ -308,6 +311,11 @@ def _transplant(graph_def: Any, moved: Transplant) -> None:
     return
   if replaced.op in _FED:
     raise CannotRepair('what the run yields is what it is given')
+  if replaced.op == 'IdentityN':  # a loop in rounds, which yields more
+    replaced.input[moved.number] = moved.end.input[0]
+    return
+  if moved.number:
+    raise CannotRepair(f'what the run yields is one of several outputs of {replaced.name}')
   name, renamed = replaced.name, replaced.name + _REPLACED
   replaced.name = renamed
   for node in graph_def.node:

@@ -211,17 +211,40 @@ class GraphRun:
     """
     if self._fresh_each_time or self._writes:
       return None
-    leaves = [*self._feeds, *self._reads.values(), *self._draws]
-    try:
-      values = self.fetch(list(dict.fromkeys(leaves)))
-    except (tf.errors.OpError, ValueError, TypeError):
+    values = self._values_at([*self._feeds, *self._reads.values(), *self._draws])
+    if values is None:
       return None
-    given = {n: with_64_bits(v) for n, v in zip(dict.fromkeys(leaves), values, strict=True)}
-    part = self._part(0, tensors, given)
+    part = self._part(0, tensors, {n: with_64_bits(v) for n, v in values.items()})
     if part is None or part.reads_state:
       return None
     found = self._run_parts([part], widen)
     return None if found is None else found[0]
+
+  def from_other_values(
+    self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
+  ) -> list[np.ndarray] | None:
+    """Returns tensors by name as they are for variables of other values.
+
+    All that reads one of these reads that value, also where the graph reads it again.
+
+    Args:
+      tensors: TensorFlow's names.
+      given: values, by the tensors that read the variables, as `op_graph` names them.
+
+    Returns:
+      None where it cannot be run so.
+    """
+    values = self._values_at([*self._feeds, *self._draws])
+    part = None if values is None else self._part(0, tensors, {**values, **given})
+    found = self._run_parts([part])
+    return None if found is None else found[0]
+
+  def _values_at(self, tensors: Sequence[str]) -> dict[str, np.ndarray] | None:
+    names = list(dict.fromkeys(tensors))
+    try:
+      return dict(zip(names, self.fetch(names), strict=True))
+    except (tf.errors.OpError, ValueError, TypeError):
+      return None
 
   def gradients(self, of: Sequence[str], held: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
     """Forms gradients by the variables.

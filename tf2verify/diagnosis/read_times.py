@@ -1,0 +1,242 @@
+"""Variables that one side reads before a step updates them, and the other side after it.
+
+A generator that is trained after the discriminator of the same step reads its new weights; trained
+from one forward pass, the old ones. So it is with a copy of the weights (a target network, a moving
+average) and with a loss that is returned. No operation is another one then. Whether that is all
+that differs can be tried: the side that reads the old values is given those that it writes itself.
+"""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.outputs import is_opaque, written, written_variable
+from tf2verify.diagnosis.divergence.sources import InspectableRun, compared
+from tf2verify.diagnosis.divergence.variable_views import variable_views
+from tf2verify.diagnosis.places import bare_source
+from tf2verify.numerics.agreement import Agreement
+from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference, Source
+from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, TensorKey
+
+RULE = 'read_before_or_after_update'
+_UPDATE = 'update of '
+_GRADIENT = 'gradient '
+_LOSS = 'loss'
+_SHOWN = 3
+# Of the greatest element, and of the difference before.
+_ROUNDING = 1e-4
+_LEFT = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadTimes:
+  """What is explained by when variables are read.
+
+  Attributes:
+    cause: the sentence for the user.
+    source: the first operation of either side that reads one of them.
+  """
+
+  cause: Cause
+  source: Source
+
+
+def read_times(
+  tf1: InspectableRun, tf2: InspectableRun, failing: Collection[str]
+) -> ReadTimes | None:
+  """Returns that variables are read before their update on one side, where that explains all.
+
+  Args:
+    tf1: the tf1 side's run of a training step.
+    tf2: the port's.
+    failing: names of the targets that differ.
+  """
+  for is_port, late, early in ((True, tf2, tf1), (False, tf1, tf2)):
+    names = _read_late(late.op_graph, early.op_graph, failing)
+    greatest = _left(tf1, tf2, early, names, failing) if names else None
+    if greatest is not None:
+      return _said(is_port, (late.op_graph, early.op_graph), names, failing, greatest)
+  return None
+
+
+class _Side:
+  """The variables of one side, and what is written to them."""
+
+  def __init__(self, graph: OpGraph) -> None:
+    self.graph = graph
+    self.targets = graph.targets()
+    self.leaves = {op.name: n for n, op in enumerate(graph.ops) if op.op_type == VARIABLE}
+    self.written: dict[str, tuple[int, TensorKey]] = {}
+    for name, position in self.targets.items():
+      inputs = graph.ops[position].inputs
+      if name.startswith(_UPDATE) and len(inputs) == 1:
+        self.written.setdefault(written_variable(graph.ops[position]), (position, inputs[0]))
+
+  def behind(self, target: str) -> set[int]:
+    """Returns what a target depends on, but for what it yields itself."""
+    return self.graph.ancestors([self.targets[target]])
+
+
+def _read_late(late: OpGraph, early: OpGraph, failing: Collection[str]) -> list[str]:
+  """Returns the variables whose new values one graph alone has behind what differs."""
+  one, other = _Side(late), _Side(early)
+  found: dict[str, None] = {}
+  for target in failing:
+    if target not in one.targets or target not in other.targets:
+      continue
+    own = written_variable(late.ops[one.targets[target]]) if target.startswith(_UPDATE) else ''
+    new, old = one.behind(target), other.behind(target)
+    for name, (_, key) in one.written.items():
+      known = other.written.get(name)
+      if name == own or known is None or name not in other.leaves:
+        continue
+      is_late = key[0] in new and late.ops[key[0]].op_type != VARIABLE
+      if is_late and known[1][0] not in old and other.leaves[name] in old:
+        found[name] = None
+  return list(found)
+
+
+def _left(
+  tf1: InspectableRun,
+  tf2: InspectableRun,
+  early: InspectableRun,
+  names: Sequence[str],
+  failing: Collection[str],
+) -> float | None:
+  """Returns what is left of the differences with new values, of tf1's greatest element.
+
+  None where more than rounding is left of any, or not all can be computed so.
+  """
+  one, other = _Side(tf1.op_graph), _Side(tf2.op_graph)
+  wanted = [name for name in failing if name in one.targets and name in other.targets]
+  given = _new_values(early, names)
+  if len(wanted) < len(failing) or not given:
+    return None
+  tensors = [
+    [_tensor(side.graph, side.graph.ops[side.targets[name]].inputs[0]) for name in wanted]
+    for side in (one, other)
+  ]
+  try:
+    before = [run.fetch(n) for run, n in zip((tf1, tf2), tensors, strict=True)]
+  except (ValueError, TypeError):  # a handle among them
+    return None
+  number = 0 if early is tf1 else 1
+  new = early.from_other_values(tensors[number], given)
+  if new is None:
+    return None
+  after = [new if n == number else values for n, values in enumerate(before)]
+  views = variable_views(tf1.op_graph, tf2.layouts)
+  greatest = 0.0
+  for n, name in enumerate(wanted):
+    op, key = one.graph.ops[one.targets[name]], (one.targets[name], 0)
+    was, _ = compared(before[0][n], before[1][n], op, views.get(key))
+    now, _ = compared(after[0][n], after[1][n], op, views.get(key))
+    if not _is_explained(was, now):
+      return None
+    greatest = max(greatest, now.relative)
+  return greatest
+
+
+def _is_explained(was: Agreement, now: Agreement) -> bool:
+  """Returns whether rounding is left: of gradients that cancel out, more than that of a sum."""
+  is_small = now.relative <= _ROUNDING and now.absolute <= _LEFT * was.absolute
+  return was.is_rounding or now.is_rounding or is_small
+
+
+def _new_values(run: InspectableRun, names: Sequence[str]) -> dict[str, np.ndarray]:
+  """Returns what variables become, by the tensors that read them."""
+  side = _Side(run.op_graph)
+  leaves = {name: run.op_graph.ops[side.leaves[name]] for name in names}
+  if any(is_opaque(leaf.outputs[0][0]) for leaf in leaves.values()):
+    return {}
+  before = run.fetch([leaf.tensors[0] for leaf in leaves.values()])
+  values = run.fetch([_tensor(run.op_graph, side.written[name][1]) for name in names])
+  return {
+    leaves[name].tensors[0]: written(run.op_graph.ops[side.written[name][0]], old, new)
+    for name, old, new in zip(names, before, values, strict=True)
+  }
+
+
+def _tensor(graph: OpGraph, key: TensorKey) -> str:
+  return graph.ops[key[0]].tensors[key[1]]
+
+
+def _said(
+  is_port: bool,
+  graphs: tuple[OpGraph, OpGraph],
+  names: Sequence[str],
+  failing: Collection[str],
+  greatest: float,
+) -> ReadTimes:
+  """Returns it in words.
+
+  Args:
+    is_port: whether the port is the side that reads new values.
+    graphs: of that side, and of the other one.
+    names: of the variables.
+    failing: names of the targets that differ.
+    greatest: what is left of the differences.
+  """
+  late, early = graphs
+  one, other = _Side(late), _Side(early)
+  written_there = {one.written[name][1][0] for name in names}
+  reader = _reader(one, written_there, failing)
+  old_reader = _reader(other, {other.leaves[name] for name in names}, failing)
+  sides = ('the port', 'TF1') if is_port else ('TF1', 'the port')
+  when = 'before' if is_port else 'after'
+  cause = Cause(
+    f'{sides[0]} computes {_listed(failing)} from {_shown(names)} after the update of the same '
+    f'step{_at(late, reader)}, {sides[1]} from the values before it{_at(early, old_reader)}: '
+    f'compute it from the values {when} the update in the port, as TF1 does',
+    '',
+    RULE,
+    numbers=f'from its own new values {sides[1]} computes what {sides[0]} does, to {greatest:.1g}',
+  )
+  places = ((early, old_reader), (late, reader))[:: 1 if is_port else -1]
+  read = next((n for n in names if _reads(late, reader, one.written[n][1][0])), names[0])
+  texts = (read, f'{read} after its update')[:: 1 if is_port else -1]
+  source = bare_source(*places)
+  difference = GraphDifference(
+    GraphAspect.WIRING, source.tf1_op, source.tf1_type, 'variable', *texts
+  )
+  return ReadTimes(cause, dataclasses.replace(source, rewired=True, differences=(difference,)))
+
+
+def _reads(graph: OpGraph, position: int, producer: int) -> bool:
+  return any(key[0] == producer for key in graph.ops[position].inputs)
+
+
+def _reader(side: _Side, of: Collection[int], failing: Collection[str]) -> int:
+  """Returns what reads some operations on the way to what differs, of the user's code first."""
+  behind = set[int]().union(*(side.behind(name) for name in failing))
+  ops = side.graph.ops
+  found = [
+    n
+    for n in sorted(behind)
+    if ops[n].op_type != TARGET and any(key[0] in of for key in ops[n].inputs)
+  ]
+  return next((n for n in found if ops[n].source is not None), (*found, *sorted(of))[0])
+
+
+def _at(graph: OpGraph, position: int) -> str:
+  line = graph.ops[position].source
+  if line is None:
+    return ''
+  caller = f', called from {line.callers[-1].short}' if line.callers else ''
+  return f' ({line.short}{caller})'
+
+
+def _listed(failing: Collection[str]) -> str:
+  """Returns what differs first: losses, then gradients, then what is made of them."""
+  if any(name.startswith(_LOSS) for name in failing):
+    return 'the loss that the step returns'
+  gradients = [n.removeprefix(_GRADIENT) for n in failing if n.startswith(_GRADIENT)]
+  if gradients:
+    return f'the gradient of {_shown(gradients)}'
+  return f'the update of {_shown([n.removeprefix(_UPDATE) for n in failing])}'
+
+
+def _shown(names: Sequence[str]) -> str:
+  more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
+  return ', '.join(names[:_SHOWN]) + more
