@@ -16,6 +16,7 @@ from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 _CASES = """
 import tf2verify
 import tensorflow as tf
+import tf_keras
 
 v1 = tf.compat.v1
 
@@ -72,6 +73,14 @@ class SavingCase(RightCase):
 class CalledCase(RightCase):
   def call_tf2_layer(self, layer, inputs, training):
     return layer(inputs)
+
+
+class SequentialCase(RightCase):
+  # Not built before its first call.
+  variable_names = {'kernel': 'd/kernel', 'bias': 'd/bias'}
+
+  def make_tf2_layer(self):
+    return tf_keras.Sequential([tf_keras.layers.Dense(2, name='d')])
 
 
 class WrongCase(RightCase):
@@ -175,6 +184,13 @@ class ConvertTest(CommandTestCase):
       f'    {read.replace("{path}", repr(path))}\n',
     )
 
+  @parameterized.parameters('.weights.h5', '')
+  def test_model_without_variables_before_its_first_call(self, suffix):
+    source = self.write(kernel=KERNEL, bias=BIAS)
+    status, said, _ = self._convert('SequentialCase', source, self.out + suffix)
+    self.assertEqual(status, 0, said)
+    self.assertIn('layer(inputs, training=False)  # once', said)
+
   @parameterized.parameters(
     ('pass', 'value read by the printed lines bias'),
     ('layer.no_such_method({path})', "has no attribute 'no_such_method'"),
@@ -239,7 +255,7 @@ class ConvertTest(CommandTestCase):
       ('RightCase', f'{source}.index', None, '--tf1_checkpoint: '),
       ('RightCase', source, self.folder / 'no' / 'dense', 'there is no folder'),
       ('RightCase', source, self.folder, 'is a folder; give the prefix'),
-      ('', source, None, 'has 8 cases (RightCase, '),
+      ('', source, None, 'has 9 cases (RightCase, '),
       ('StrayCase', source, None, 'it has to write to the given path'),
       ('AbsentCase', source, None, 'has no case AbsentCase'),
     ):

@@ -63,6 +63,33 @@ class BStuckCase(ASleepsCase):
 class ZLastCase(ASleepsCase):
   '''Never run.'''
 """
+# As `Sequential` of tf-keras, whose first call catches whatever a layer raises.
+DEAF = """
+import contextlib
+import time
+
+import tensorflow as tf
+
+import tf2verify
+
+made = []
+
+
+class DeafCase(tf2verify.EquivalenceCase):
+  def build_tf1_graph(self, inputs, training):
+    return tf.compat.v1.layers.dense(inputs, 3, name='d')
+
+  def make_tf2_layer(self):
+    made.append(1)
+    if len(made) == 3:
+      open('begun', 'w').close()
+      with contextlib.suppress(BaseException):
+        time.sleep(1000)
+    return tf.keras.layers.Dense(3, name='d')
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((2, 3))
+"""
 
 
 def _cases():
@@ -142,10 +169,18 @@ class EndlessCasesTest(absltest.TestCase):
     self.assertEqual(process.returncode, 130, said + complained)
     self.assertNotIn('Traceback', said + complained)
     self.assertIn('interrupted', said + complained)
+    return said
 
   def test_ctrl_c_in_a_stage(self):
     console.write_files(self.folder, slow_case=CASES)
     self.interrupted('-m', 'tf2verify', 'run', 'slow_case.py')
+
+  def test_ctrl_c_that_code_swallows_ends_the_case_without_a_verdict(self):
+    console.write_files(self.folder, deaf_case=DEAF)
+    said = self.interrupted('-m', 'tf2verify', 'run', 'deaf_case.py')
+    self.assertIn('1 no_new_variables', said)
+    self.assertNotIn('3 zero_randomness', said)
+    self.assertNotIn('FAILED', said)
 
   def test_ctrl_c_while_tensorflow_is_imported(self):
     slow = "import time\nopen('begun', 'w').close()\ntime.sleep(1000)\n"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from tf2verify.acceptance import Acceptance, Attempt, declared_causes
-from tf2verify.environment import time_limit
+from tf2verify.environment import interruption, time_limit
 from tf2verify.environment.time_limit import TimeLimitReached
 from tf2verify.errors import (
   CaseDefinitionError,
@@ -122,6 +122,7 @@ class Ladder:
         verdict = self._climb(stage)
       except TimeLimitReached as reached:
         verdict = self._out_of_time(self._under_way, str(reached), reached.stack())
+      interruption.raise_swallowed()
       self._verdicts[verdict.stage] = safe_values(verdict)
       if verdict.stage != stage.name:
         return self.stage(stage)

@@ -164,7 +164,7 @@ def _called(case: CaseUnderTest, port: Port, names: dict[str, Any]) -> tuple[str
   wanted = {variable.name for variable in case.tf2.inventory().variables}
   lines: list[str] = []
   for training in sorted(case.declaration.training_modes):
-    if wanted <= {record.name for record in port.inventory()}:
+    if wanted <= port.made_so_far():
       break
     lines.append(_call_line(case, port.layer, training))
     with port.recorder.recording('the call that makes the variables'):

@@ -13,6 +13,7 @@ EXIT_STATUS = 128 + signal.SIGINT
 _SAID = b'tf2verify: interrupted\n'
 # The main thread gets this long to come back from native code, and to tidy up.
 _GRACE_SECONDS = 5.0
+_pressed = threading.Event()
 
 
 def leave(_: int, __: FrameType | None) -> None:
@@ -32,6 +33,24 @@ def leave_at_once() -> None:
     signal.signal(signal.SIGINT, leave)
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+  _pressed.set()
+  signal.default_int_handler(number, frame)
+
+
+def raise_swallowed() -> None:
+  """Raises the `KeyboardInterrupt` of a Ctrl-C that somebody caught who went on.
+
+  What is computed after it is of no use: `Sequential` of tf-keras, for one, catches everything that
+  its first call raises, and calls its layers in another way.
+
+  Raises:
+    KeyboardInterrupt: Ctrl-C was pressed since `watched`.
+  """
+  if _pressed.is_set():
+    raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
 def watched(grace: float = _GRACE_SECONDS) -> Iterator[None]:
   """Has Ctrl-C raise `KeyboardInterrupt`, and end this process if that leads nowhere.
@@ -42,8 +61,11 @@ def watched(grace: float = _GRACE_SECONDS) -> Iterator[None]:
   Args:
     grace: seconds after which the process is ended. A second Ctrl-C ends it as well.
   """
-  if signal.getsignal(signal.SIGINT) is leave:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+  handler = signal.getsignal(signal.SIGINT)
+  is_own = handler in (leave, signal.default_int_handler)
+  _pressed.clear()
+  if is_own and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, _interrupt)
   reading, writing = socket.socketpair()
   writing.setblocking(False)
   threading.Thread(target=_wait, args=(reading, writing, grace), daemon=True).start()
@@ -51,6 +73,9 @@ def watched(grace: float = _GRACE_SECONDS) -> Iterator[None]:
   try:
     yield
   finally:
+    if signal.getsignal(signal.SIGINT) is _interrupt:
+      signal.signal(signal.SIGINT, signal.default_int_handler)
+    _pressed.clear()
     signal.set_wakeup_fd(before)  # what waits already goes on: threads may hang at the exit
 
 

@@ -28,6 +28,8 @@ _NAME_COUNTS = 'object_name_uids'
 _OPEN_SCOPES = 'name_scope_stack'
 _GLOBAL_SEEDS = 'global_seed_generator'
 _POLICY = 'dtype_policy'
+# Of tf-keras, which makes a class of its own for each kind of variable that it wraps.
+_AUTOCAST = 'mixed_precision.autocast_variable'
 # Generators of `seeds_of`, by seed.
 _seeds: dict[int, Any] = {}
 _VARIABLE_HOMES = re.compile(r'(?<!\w)keras/src/backend/(tensorflow/core|common/variables)\.py$')
@@ -140,8 +142,14 @@ def is_metric(item: Any) -> bool:
 
 
 def held(variable: Any) -> Any:
-  """Returns the `tf.Variable` of a variable of Keras 3; any other variable itself."""
-  return variable.value if is_variable(variable) else variable
+  """Returns the `tf.Variable` of a variable of Keras 3 or of mixed precision; any other one itself.
+
+  In mixed precision tf-keras wraps each variable in one that casts what it yields.
+  """
+  if is_variable(variable):
+    return variable.value
+  is_cast = type(variable).__module__.endswith(_AUTOCAST)
+  return variable._variable if is_cast else variable
 
 
 def parts(layer: Any) -> Iterator[Any]:

@@ -211,6 +211,11 @@ class Port:
     """Returns the records of the layer's own variables, as they are shown."""
     return self.layouts.described(self.described(self.variables()))
 
+  def made_so_far(self) -> set[str]:
+    """Returns the names of those that are there, as they are shown; also before the layer is built."""
+    made = [variable_name(variable) for variable in layer_parts.variables_made(self.layer)]
+    return {shown for name in made for shown in self.layouts.shown_names(name)}
+
   def described(self, variables: Sequence[Any]) -> list[VariableRecord]:
     """Returns the records of variables, the layer's own or not, each by itself."""
     sources = {id(creation.variable): creation.source for creation in self.recorder.creations}
