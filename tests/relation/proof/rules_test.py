@@ -88,6 +88,13 @@ def _softmax(x, axis=-1):
 CUBE = (3, 4, 5)
 # Name, two functions, shapes of their arguments.
 SAME = (
+  (
+    'complementary_error_function',
+    lambda x: 0.5 * x * tf.math.erfc(-0.70710678 * x),
+    lambda x: x * 0.5 * (1.0 + tf.math.erf(x / np.float32(np.sqrt(2.0)))),
+    [X],
+  ),
+  ('place_of_the_least', lambda x: tf.argmax(-x, 1), lambda x: tf.argmin(x, 1), [X]),
   ('softmax', tf.nn.softmax, _softmax, [CUBE]),
   (
     'shares_of_groups',
@@ -389,6 +396,13 @@ DIFFERENT = (
   ),
   ('softmax_of_double', lambda x: tf.nn.softmax(2.0 * x), lambda x: tf.nn.softmax(x), [X]),
   ('softmax_and_epsilon', lambda x: tf.math.log(tf.nn.softmax(x) + 1e-3), tf.nn.log_softmax, [X]),
+  (
+    'complementary_error_function_of_the_negative',
+    lambda x: 0.5 * x * tf.math.erfc(0.70710678 * x),
+    lambda x: x * 0.5 * (1.0 + tf.math.erf(x / np.float32(np.sqrt(2.0)))),
+    [X],
+  ),
+  ('place_of_the_greatest', lambda x: tf.argmax(x, 1), lambda x: tf.argmin(x, 1), [X]),
   (
     'normalized_by_other_axis',
     lambda x: x - tf.reduce_logsumexp(x, 0, keepdims=True),

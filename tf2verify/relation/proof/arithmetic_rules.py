@@ -303,7 +303,7 @@ def _flipped(kind: str) -> Rule:
 
 
 _UNARY = (
-  *('Exp', 'Expm1', 'Erfc', 'Floor', 'Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Acos'),
+  *('Exp', 'Expm1', 'Floor', 'Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Acos'),
   *('IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
   *('Digamma', 'Greater', 'FloorMod', 'TruncateDiv'),
   *('Xdivy', 'Xlogy', 'Atan2'),

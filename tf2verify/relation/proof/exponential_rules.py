@@ -167,7 +167,18 @@ def log_softmax(terms: Terms, number: int, dtype: str) -> int:
   return transpose(terms, total(terms, [(inner, 1), (less, -1)], dtype, sizes), order)
 
 
+def complement(op: Operation) -> Sequence[int] | None:
+  """The complementary error function: 1 less that of the error function, which is odd."""
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+    return None
+  terms, sign = op.terms, leading_sign(op.terms, op.inputs[0])
+  positive = op.inputs[0] if sign > 0 else total(terms, [(op.inputs[0], -1)], op.dtype, op.shape)
+  known = elementwise(terms, 'Erf', [positive], op.dtype, op.shape)
+  return [total(terms, [(one(terms, op.dtype), 1), (known, -sign)], op.dtype, op.shape)]
+
+
 RULES: dict[str, Rule] = {
+  'Erfc': complement,
   'Log': logarithm,
   'Softmax': softmax,
   'LogSoftmax': log_softmax_of,

@@ -266,7 +266,10 @@ def along_axis(op: Operation) -> Sequence[int] | None:
   if shape is None or axes is None or len(axes) != 1:
     return None
   detail = (axes[0], *(op.attributes.get(name, False) for name in ('exclusive', 'reverse')))
-  return [op.terms.add(op.op_type, op.inputs[:1], detail, op.dtype, op.outputs[0][1])]
+  kind, read, dtype = op.op_type, op.inputs[0], op.terms.dtype(op.inputs[0])
+  if kind == 'ArgMin' and 'float' in dtype:  # the place of the greatest negative
+    kind, read = 'ArgMax', total(op.terms, [(read, -1)], dtype, shape)
+  return [op.terms.add(kind, [read], detail, op.dtype, op.outputs[0][1])]
 
 
 def one_hot(op: Operation) -> Sequence[int] | None:
