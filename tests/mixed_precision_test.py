@@ -28,7 +28,8 @@ class Mixed(tf2verify.EquivalenceCase, abc.ABC):
   def make_tf2_layer(self):
     layers = self.library.layers
     dense = layers.Dense(3, self.activation, name='logits', dtype=_POLICY)
-    return self.library.Sequential([dense, layers.Activation('linear', dtype='float32')], name='net')
+    logits = layers.Activation('linear', dtype='float32')
+    return self.library.Sequential([dense, logits], name='net')
 
   def make_inputs(self):
     return tf2verify.normal_inputs((4, 8))

@@ -23,6 +23,8 @@ from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Diagnosis
 
 # Stages that explain what they find themselves; the search shows the place.
 EXPLAIN_THEMSELVES = ('loss', 'training_steps')
+# Rules by which a side has no operation for what differs: there is nothing to edit, and no line.
+_OF_NOTHING = ('pruned',)
 _OTHER_START = 'the values before the step differ, which no edit of its graph can correct'
 
 
@@ -39,6 +41,8 @@ def with_experiments(
       is_start = bool(diagnosis.sources) and all(one.is_initial_value for one in diagnosis.sources)
       said = '' if is_start and not explains_itself else why_not
       return dataclasses.replace(diagnosis, without_experiments=said)
+    if explains_itself and _is_left_out(evidence, diagnosis.run, bench.causes([])):
+      return dataclasses.replace(diagnosis, sources=(), growth=(), experimented=True)
     repairing = Repairing(bench, only_first)
     found = repairing.found(looking)
     told, found = _told(diagnosis, evidence, bench, found)
@@ -50,6 +54,12 @@ def with_experiments(
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
+
+
+def _is_left_out(evidence: FailedStage, run: str, causes: Sequence[Cause]) -> bool:
+  """Returns whether all that differs in a run is of variables that one side does not update."""
+  subjects = {known.tf1_subject for known in evidence.differences if known.run == run}
+  return any(c.rule in _OF_NOTHING and subjects <= set(c.variables) for c in causes[:1])
 
 
 def _is_unexplained(diagnosis: Diagnosis, found: Found) -> bool:

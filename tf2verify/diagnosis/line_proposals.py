@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
+from tf2verify.diagnosis.code_lines import Line, Proposal
 from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.number_proposals import (
   SQUARE,
@@ -124,7 +124,10 @@ class Proposals:
     for found in reductions(self._tf1, line.graph, self._consumers, line.positions):
       own, other = (_axes_text(axes) for axes in (found.own, found.other))
       lines = {self._tf1.ops[n].source for n in found.like}
-      text = f'{name_at(line, found.first)} goes over {own} in the port, over {other} in tf1'
+      first, *more = [line.graph.ops[n].name for n in found.places]
+      names, goes = ' and '.join([first, *more]), 'go' if more else 'goes'
+      of_type = line.graph.ops[found.places[0]].op_type
+      text = f'{names} ({of_type}) {goes} over {own} in the port, over {other} in tf1'
       like = found.like[0] if len(lines) == 1 else None
       both = str([*found.other]), str([*found.own])
       yield Proposal(found.changes, *both, text, like, what='axes')

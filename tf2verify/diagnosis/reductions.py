@@ -19,14 +19,14 @@ class Reduced:
 
   Attributes:
     changes: of these, and of those that have to reduce fewer or more axes for it.
-    first: position of the first of these.
+    places: positions of these.
     own: the axes that they have.
     other: those of tf1.
     like: positions of the operations of tf1 that have them.
   """
 
   changes: tuple[NodeChange, ...]
-  first: int
+  places: tuple[int, ...]
   own: Axes
   other: Axes
   like: tuple[int, ...]
@@ -63,7 +63,7 @@ def reductions(
       if of_type == op_type and other != own and other and other[-1] < rank:
         # What follows on two of them is there once.
         changes = {c.op: c for n in places for c in _changes(graph, consumers, n, own, other)}
-        yield Reduced(tuple(changes.values()), places[0], own, other, tuple(like))
+        yield Reduced(tuple(changes.values()), tuple(places), own, other, tuple(like))
 
 
 def axes_of(graph: OpGraph, position: int) -> Axes | None:

@@ -212,7 +212,7 @@ class Port:
     return self.layouts.described(self.described(self.variables()))
 
   def made_so_far(self) -> set[str]:
-    """Returns the names of those that are there, as they are shown; also before the layer is built."""
+    """Returns the names of those that are there, as shown; also of a layer that is not built."""
     made = [variable_name(variable) for variable in layer_parts.variables_made(self.layer)]
     return {shown for name in made for shown in self.layouts.shown_names(name)}
 

@@ -15,6 +15,11 @@ _OF_MASK = ('Cast', 'GreaterEqual')
 _STEPS_TO_MASK = 2
 # Operations to look at before one that masks; behind them is another layer.
 _NEAR = 12
+# Of layers with weights. Noise may be an outer product, by one of them.
+_LAYERS = frozenset(
+  ('MatMul', 'BatchMatMul', 'BatchMatMulV2', 'Einsum', 'Conv2D', 'DepthwiseConv2dNative', 'Conv3D')
+)
+_SEVERAL = 2
 _PASS_TRAINING = 'pass training=training to the layer (the argument of call), not training=True'
 
 
@@ -176,6 +181,8 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
     more = counts[0] - counts[1] if in_tf1 else counts[1] - counts[0]
     if in_tf1 == in_tf2 or more <= 0:  # as many: it stands elsewhere
       continue
+    if _lacks_layers(found, 0 if in_tf1 else 1):
+      continue
     if _draws(found.source.tf2_path if in_tf1 else found.source.tf1_path):
       continue  # it drops as well, in another way: `floor(uniform + keep)`
     seen = f'RandomUniform → GreaterEqual in {"tf1" if in_tf1 else "tf2"} only, on the way to '
@@ -293,7 +300,7 @@ def _noise_presence(evidence: FailedStage) -> Cause | None:
     one, other, more = ('tf1', 'the port', counts[0] - counts[1])
     if drawn[1]:
       one, other, more = other, one, -more
-    if more <= 0:  # as many: it stands elsewhere
+    if more <= 0 or _lacks_layers(found, 0 if drawn[0] else 1):  # as many: it stands elsewhere
       continue
     if drawn[1] and _draw_count(evidence.tf1_in_training) > counts[0]:
       return Cause(
@@ -335,6 +342,15 @@ def _drawn_before(evidence: FailedStage, found: SourceEvidence, side: int) -> st
 
 def _paths(found: SourceEvidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
   return found.source.tf1_path, found.source.tf2_path
+
+
+def _lacks_layers(found: SourceEvidence, side: int) -> bool:
+  """Returns whether one side has layers at a place, besides what it draws, that the other has not.
+
+  The other one reads something else there, as the output of another model, which need not draw.
+  """
+  counts = [sum(op in _LAYERS for op in path) for path in _paths(found)]
+  return counts[side] - counts[1 - side] >= _SEVERAL
 
 
 def _draw_count(graph: OpGraph | None) -> int:
