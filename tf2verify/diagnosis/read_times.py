@@ -195,10 +195,10 @@ def _said(
   )
   places = ((early, old_reader), (late, reader))[:: 1 if is_port else -1]
   read = next((n for n in names if _reads(late, reader, one.written[n][1][0])), names[0])
-  texts = (read, f'{read} after its update')[:: 1 if is_port else -1]
+  one_text, other_text = (read, f'{read} after its update')[:: 1 if is_port else -1]
   source = bare_source(*places)
   difference = GraphDifference(
-    GraphAspect.WIRING, source.tf1_op, source.tf1_type, 'variable', *texts
+    GraphAspect.WIRING, source.tf1_op, source.tf1_type, 'variable', one_text, other_text
   )
   return ReadTimes(cause, dataclasses.replace(source, rewired=True, differences=(difference,)))
 
