@@ -97,7 +97,7 @@ from tf2verify.diagnosis.rules.training.further_updates import updated_by_anothe
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.own_steps import own_clipping, slot_starts
 from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
-from tf2verify.diagnosis.rules.training.restarts import restarted_slots
+from tf2verify.diagnosis.rules.training.restarts import kept_slots, restarted_slots
 from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
 from tf2verify.diagnosis.rules.training.variances import biased_variance_in_steps
 from tf2verify.diagnosis.rules.variables import creations, leftovers
@@ -213,6 +213,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('repeated_rows', TrainingEvidence, repeated_rows),
   Rule('optimizer_epsilon', TrainingEvidence, optimizer_epsilon, predicted_by='training_steps'),
   Rule('update_rule', TrainingEvidence, beyond_epsilon),
+  Rule('kept_slots', TrainingEvidence, kept_slots),
   Rule('restarted_slots', TrainingEvidence, restarted_slots),
   Rule('slot_starts', TrainingEvidence, slot_starts),
   Rule('own_clipping', TrainingEvidence, own_clipping),

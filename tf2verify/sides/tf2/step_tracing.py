@@ -57,6 +57,12 @@ class SharedNames:
     return self.variables.get(own, in_step(own))
 
 
+def _is_of_step(gradient: Any) -> bool:
+  """Returns whether a gradient can be asked for: in a branch, nobody else can read it."""
+  part = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+  return not hasattr(part, 'graph') or part.graph is tf.compat.v1.get_default_graph()
+
+
 class StepTracing:
   """Traces a step that is next to be taken, from the values that its variables have."""
 
@@ -108,7 +114,7 @@ class StepTracing:
       for name, gradient in gradients.items():
         # Of a group, tf1's gradients are those of several variables together.
         is_shown = name in self._names.variables or self._step.port.layouts.lie_apart(name)
-        if gradient is not None and is_shown:
+        if gradient is not None and is_shown and _is_of_step(gradient):
           found[named(self._names.of_variable(name))] = gradient
     return found
 

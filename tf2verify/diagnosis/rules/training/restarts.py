@@ -1,11 +1,11 @@
-"""An optimizer whose slots start anew in each step: it is made again, or its slots are."""
+"""Slots that start anew: in each step, since an optimizer is made again, or on one side alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, VariableStep
 from tf2verify.diagnosis.formulas.forms import Found
 from tf2verify.diagnosis.formulas.update_rules import ROLES
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
@@ -44,6 +44,49 @@ def restarted_slots(evidence: TrainingEvidence) -> Cause | None:
         explains=(About.UPDATE, About.SHADOWS),
       )
   return None
+
+
+def kept_slots(evidence: TrainingEvidence) -> Cause | None:
+  """Names slots that one side alone sets back to zero in a step, as sums of gradients are."""
+  for role in sorted({role for pair in evidence.moves for role in pair.tf1.slots}):
+    pairs = [pair for pair in evidence.moves if role in pair.tf1.slots]
+    own = [_called(pair, role) for pair in pairs]
+    if not all(own):
+      continue
+    resets = [
+      (_is_reset(pair.tf1, role), _is_reset(pair.tf2, other))
+      for pair, other in zip(pairs, own, strict=True)
+    ]
+    if set(resets) in ({(True, False)}, {(False, True)}):
+      one, two, fix = 'TF1', 'the port', 'assign zeros to them once they are applied'
+      if not resets[0][0]:
+        one, two, fix = two, one, 'keep them'
+      return Cause(
+        f'step {evidence.number} of {one} sets the slots {role!r} of its variables back to zero, '
+        f'that of {two} does not: {fix} in the port',
+        explains=(About.UPDATE, About.SHADOWS),
+      )
+  return None
+
+
+def _called(pair: StepPair, role: str) -> str:
+  """Returns what the port calls a slot of tf1: its role, or what holds the same before the step."""
+  value = pair.tf1.slots[role]
+  names = (role,) if role in pair.tf2.slots else tuple(pair.tf2.slots)
+  return next(
+    (
+      name
+      for name in names
+      if value.shape == pair.tf2.slots[name].shape
+      and np.allclose(value, pair.tf2.slots[name], rtol=1e-3, atol=1e-12)
+    ),
+    '',
+  )
+
+
+def _is_reset(step: VariableStep, role: str) -> bool:
+  after = step.slots_after.get(role)
+  return after is not None and bool(np.any(step.slots[role])) and not np.any(after)
 
 
 def _starts(evidence: TrainingEvidence, pair: StepPair) -> _Slots:
