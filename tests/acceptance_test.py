@@ -133,6 +133,12 @@ class AcceptedTest(parameterized.TestCase):
     verdict = climbed(accepting_cases.SmallShareOfAnotherMomentum, 'training_steps')
     self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
 
+  def test_numbers_of_each_place_are_told(self):
+    verdict = climbed(accepting_cases.TwoSlopes, 'seeded_constant')
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    (accepted,) = verdict.stages[-1].accepted
+    self.assertIn('0.3 in place of 0.2 (1 place), 0.01 in place of 0.2 (1 pl', accepted.changed)
+
   def test_a_cause_that_does_not_occur_is_a_note(self):
     said = 'accepted cause biased_variance no longer occurs'
     # A step may show what a single call does not.

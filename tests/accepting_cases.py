@@ -199,3 +199,22 @@ class UnbiasedUntrained(Unbiased):
   tf2_loss = tf2verify.EquivalenceCase.tf2_loss
   make_tf1_optimizer = tf2verify.EquivalenceCase.make_tf1_optimizer
   make_tf2_optimizer = tf2verify.EquivalenceCase.make_tf2_optimizer
+
+
+class TwoSlopes(tf2verify.EquivalenceCase):
+  """Leaky relus of two slopes, of which none is that of TF1."""
+
+  accepted_causes = {'leaky_relu_slope': WHY}
+
+  def build_tf1_graph(self, inputs, training):
+    net = tf.nn.leaky_relu(v1.layers.dense(inputs, 5, name='a'))
+    return tf.nn.leaky_relu(v1.layers.dense(net, 6, name='b'))
+
+  def make_tf2_layer(self):
+    layers = []
+    for name, units, slope in (('a', 5, 0.3), ('b', 6, 0.01)):
+      layers += [keras.layers.Dense(units, name=name), keras.layers.LeakyReLU(slope)]
+    return keras.Sequential(layers)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((6, 8))

@@ -3,6 +3,7 @@
 Everything else is TF1's, so that whatever is compared with it differs by another fault.
 """
 
+import collections
 import contextlib
 import functools
 import math
@@ -322,4 +323,13 @@ def described(change: Change, places: Places) -> str:
     return f'the loss divided by {change.words[1]} in place of {change.words[0]}'
   if change.what in (Changed.WEIGHT_DECAY, Changed.LEARNING_RATE):
     return f'{change.tf2:.6g} times its {change.what.value}{where}'
-  return f'{change.what.value} {change.tf2:.6g} in place of {change.tf1:.6g}{where}'
+  # A change of all places is followed by one of some of them, where the port has another number.
+  kinds = collections.Counter(pair for pair in places.values() if pair[0] != pair[1])
+  if len(kinds) > 1:
+    each = (
+      f'{new:.6g} in place of {old:.6g} ({many} place{"" if many == 1 else "s"})'
+      for (old, new), many in kinds.items()
+    )
+    return f'{change.what.value} {", ".join(each)}'
+  old, new = next(iter(kinds), (change.tf1, change.tf2))
+  return f'{change.what.value} {new:.6g} in place of {old:.6g}{where}'
