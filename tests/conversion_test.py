@@ -265,6 +265,15 @@ class ConvertTest(CommandTestCase):
         self.assertIn(words, complained)
         self.assertEqual(self.written(), [])
 
+  def test_values_that_are_not_finite_are_told(self):
+    kernel = np.where(KERNEL == 2.0, np.nan, KERNEL).astype(np.float32)
+    status, said, _ = self._convert('RightCase', self.write(kernel=kernel, bias=BIAS))
+    self.assertEqual(status, 0, said)
+    self.assertIn('has values that are NaN or infinite', said)
+    self.assertRegex(said, 'verify nothing: .*kernel')
+    _, said, _ = self._convert('RightCase', self.write(kernel=KERNEL, bias=BIAS), self.out + '2')
+    self.assertNotIn('NaN', said)
+
   def test_another_model(self):
     status, _, complained = self._convert('RightCase', self.write(weights=KERNEL))
     self.assertEqual(status, 2)

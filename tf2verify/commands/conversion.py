@@ -3,6 +3,8 @@
 import dataclasses
 import os
 
+import numpy as np
+
 from tf2verify.case import EquivalenceCase, new_ladder
 from tf2verify.commands.conversion_files import Refused, refuse, write_and_read
 from tf2verify.commands.conversion_target import Format, Target
@@ -187,6 +189,7 @@ def _converted(
         _take(comparison, part)
         settled = True
     remarks += [*left_out_keys(case, account, why, settled), *port_alone(case)]
+    remarks += _not_finite(loaded)
     refuse(comparison)
     with target.folder_beside() as beside:
       progress(f'writing {target.path}')
@@ -233,6 +236,20 @@ def _take(comparison: Comparison, part: Comparison) -> None:
   """Adds what a part has found, with what it cannot see."""
   comparison.absorb(part)
   comparison.blind_spots += part.blind_spots
+
+
+def _not_finite(loaded: Loaded) -> list[Remark]:
+  """Returns which variables have values that are not finite, which verify nothing."""
+  names = tuple(
+    name
+    for name, value in loaded.values.items()
+    if value.dtype.kind == 'f' and not np.isfinite(value).all()
+  )
+  said = (
+    'blind spot: the checkpoint has values that are NaN or infinite; outputs that are not finite '
+    'either, since they follow from these, verify nothing'
+  )
+  return [Remark(said, names)] if names else []
 
 
 def _not_told(comparison: Comparison) -> list[Remark]:
