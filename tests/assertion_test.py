@@ -136,6 +136,11 @@ class AssertEquivalentTest(absltest.TestCase):
         {'make_tf2_optimizer': 'adam'},
         'make_tf2_optimizer is a str; it is called again for every run: pass a function',
       ),
+      (
+        (_dense, _keras_dense, _INPUTS),
+        {'tf1_loss': lambda self, outputs, labels: outputs},
+        'tf1_loss has the parameter self; a hook is passed here as a function without it',
+      ),
       ((_dense, _keras_dense, _INPUTS), {'stages': ['gradient']}, "did you mean 'gradients'"),
       ((_dense, _keras_dense, _INPUTS), {'make_inputs': abs}, 'make_inputs is not an attribute'),
     ):

@@ -5,7 +5,7 @@ from absl.testing import absltest, parameterized
 
 from tests.nasty import NASTY
 from tf2verify.records.verdict import ErrorRecord
-from tf2verify.safe_text import LONGEST_TEXT, message_of, safe, safe_line, safe_values, say
+from tf2verify.safe_text import LONGEST_TEXT, message_of, safe, safe_line, safe_values, say, write
 
 
 class SafeTextTest(parameterized.TestCase):
@@ -26,6 +26,12 @@ class SafeTextTest(parameterized.TestCase):
   def test_what_is_shown_stays(self):
     for text in ('', 'dense/kernel:0', 'größer · 日本 → ✅ …', 'a\u200db', 'x' * LONGEST_TEXT):
       self.assertIs(safe(text), text)
+
+  def test_nobody_reads(self):
+    closed = io.StringIO()
+    closed.close()
+    write('text', closed)
+    write('text', None)
 
   def test_a_line(self):
     self.assertEqual(safe_line('a\n\tb'), r'a\x0a\x09b')

@@ -34,6 +34,11 @@ class TimeLimitTest(absltest.TestCase):
         pass
     self.assertIsNone(seconds_left())
 
+  def test_what_is_no_number_is_refused(self):
+    for seconds in ('1', True, [1.0]):
+      with self.assertRaisesRegex(CaseDefinitionError, 'it must be a number of seconds'):
+        limited(seconds).__enter__()
+
   def test_what_does_not_come_back_is_told(self):
     told = threading.Event()
     with mock.patch.object(time_limit, 'GRACE_SECONDS', 0.05), limited(0.05, told.set):

@@ -29,7 +29,8 @@ def main() -> int:
       with watched:
         return cli.main()
     finally:
-      sys.stdout.flush()
+      if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
   except KeyboardInterrupt:
     say('tf2verify: interrupted', sys.stderr)
     return interruption.EXIT_STATUS

@@ -135,6 +135,11 @@ def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
         f'assert_equivalent: {name} is a {type(value).__name__}; it is called again for every run: '
         f'pass a function, {name}=lambda: ...'
       )
+    if name in _METHODS and callable(value) and _takes_self(value):
+      raise CaseDefinitionError(
+        f'assert_equivalent: {name} has the parameter self; a hook is passed here as a function '
+        'without it, and outside of a class: leave self out'
+      )
     if name not in known:
       close = difflib.get_close_matches(name, known, 1)
       guess = f' (did you mean {close[0]}?)' if close else ''
@@ -142,6 +147,13 @@ def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
         f'assert_equivalent: {name} is not an attribute or hook of a case{guess}; available: '
         f'{", ".join(sorted(known))}'
       )
+
+
+def _takes_self(function: Callable[..., Any]) -> bool:
+  try:
+    return next(iter(inspect.signature(function).parameters), '') == 'self'
+  except (TypeError, ValueError):
+    return False
 
 
 def _builder(tf1_function: Callable[..., Any]) -> Callable[..., Any]:

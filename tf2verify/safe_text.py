@@ -143,8 +143,13 @@ def say(text: str, stream: Stream | None = None, end: str = '\n') -> None:
   write(safe(text, longest=None) + end, sys.stdout if stream is None else stream)
 
 
-def write(text: str, stream: Stream) -> None:
-  """Writes safe text at once, with what the stream's encoding lacks replaced."""
+def write(text: str, stream: Stream | None) -> None:
+  """Writes safe text at once, with what the stream's encoding lacks replaced.
+
+  Nothing where nobody reads: without an output Python has None, and code of a user may close it.
+  """
+  if stream is None or getattr(stream, 'closed', False):
+    return
   encoding = getattr(stream, 'encoding', None) or 'utf-8'
   stream.write(text.encode(encoding, _ON_ERROR).decode(encoding))
   stream.flush()

@@ -58,8 +58,13 @@ def limited(seconds: float | None, on_stuck: Callable[[], object] = lambda: None
     on_stuck: called in another thread where it does not come back within `GRACE_SECONDS`.
 
   Raises:
-    CaseDefinitionError: this is not the main thread, which alone can be interrupted.
+    CaseDefinitionError: it is no number; or this is not the main thread, which alone can be
+      interrupted.
   """
+  if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
+    raise CaseDefinitionError(
+      f'timeout is {seconds!r:.80}; it must be a number of seconds, or None'
+    )
   if not seconds:
     yield
     return
