@@ -23,6 +23,7 @@ from tf2verify.diagnosis.places import (
 )
 from tf2verify.diagnosis.proven_numbers import leaves_nothing, proven_first
 from tf2verify.diagnosis.read_times import read_times
+from tf2verify.diagnosis.step_stops import step_stops
 from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,
@@ -121,6 +122,10 @@ def diagnose(
   if timed is not None:  # no operation is another one, and there is nothing to edit
     known = dataclasses.replace(diagnosis, sources=(timed.source,), growth=())
     return dataclasses.replace(known, causes=(timed.cause, *causes))
+  stopped = step_stops(looking, evidence, run) if stage == _OF_CHANGES else None
+  if stopped is not None:  # what differs follows from it, and was formed by the gradient
+    cause, places = stopped
+    return dataclasses.replace(diagnosis, sources=places, growth=(), causes=(cause, *causes))
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
   return with_experiments(diagnosis, evidence, looking, bench, only_first)

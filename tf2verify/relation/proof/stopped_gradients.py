@@ -57,6 +57,43 @@ def stopped_on_one_side(proof: Proof) -> tuple[Stopped, ...]:
   return tuple(found)
 
 
+def stopped_before(proof: Proof) -> tuple[Stopped, ...]:
+  """Returns stops further back, by which a gradient flows through a value of both on one side only.
+
+  What is stopped may reach the targets in other ways as well, as a penalty of a hidden layer does.
+  """
+  sides = proof.tf1, proof.tf2
+  flows = [_flow(side.graph, proof.targets) for side in sides]
+  found: dict[tuple[str, int], Stopped] = {}
+  for one, other in ((0, 1), (1, 0)):
+    graph, values = sides[one].graph, sides[one].values
+    free, passing = _terms(sides[one], flows[one]), _terms(sides[other], flows[other])
+    live, varies = _live(graph), _live(graph, stops=False)
+    ends = graph.targets()
+    for position in sorted(graph.ancestors([ends[n] for n in proof.targets if n in ends])):
+      if position in live or position not in varies:
+        continue
+      term = values.get((position, 0))
+      if term is None or term not in passing or term in free:
+        continue
+      reader = _last_stop(graph, position, live)
+      if reader is not None:
+        known = Stopped(graph.side, reader, passing[term])
+        found.setdefault((graph.side, reader), known)
+  return tuple(found.values())
+
+
+def _last_stop(graph: OpGraph, position: int, live: Collection[int]) -> int | None:
+  """Returns the last operation up to a position that reads what a gradient is stopped at."""
+  stops = [
+    n
+    for n in {position, *graph.ancestors([position])}
+    for slot, key in enumerate(graph.ops[n].inputs)
+    if key[0] in live and _stops(graph.ops[n].through, slot)
+  ]
+  return max(stops, default=None)
+
+
 def lines_of_stops(graph: OpGraph, target: str) -> tuple[SourceLine, ...]:
   """Returns the lines that read what a gradient of a target is stopped at, each once."""
   readers = _flow(graph, (target,)).stopped.values()
@@ -71,14 +108,7 @@ def _terms(side: Side, flow: _Flow) -> dict[int, int]:
 
 def _flow(graph: OpGraph, targets: Collection[str]) -> _Flow:
   """Returns where a gradient of targets by the variables flows, and where it is stopped."""
-  live: set[int] = set()
-  for position, op in enumerate(graph.ops):
-    if op.op_type == VARIABLE or any(
-      key[0] in live and _is_floating(graph, key) and not _stops(op.through, slot)
-      for slot, key in enumerate(op.inputs)
-      if op.op_type not in _FLAT
-    ):
-      live.add(position)
+  live = _live(graph)
   flow = _Flow({}, {})
   ends = graph.targets()
   pending = [ends[name] for name in targets if name in ends]
@@ -97,6 +127,24 @@ def _flow(graph: OpGraph, targets: Collection[str]) -> _Flow:
         seen.add(key[0])
         pending.append(key[0])
   return flow
+
+
+def _live(graph: OpGraph, stops: bool = True) -> set[int]:
+  """Returns the operations from which a gradient flows back to variables.
+
+  Args:
+    graph: the graph.
+    stops: whether it is stopped where the graph stops it.
+  """
+  live: set[int] = set()
+  for position, op in enumerate(graph.ops):
+    if op.op_type == VARIABLE or any(
+      key[0] in live and _is_floating(graph, key) and not (stops and _stops(op.through, slot))
+      for slot, key in enumerate(op.inputs)
+      if op.op_type not in _FLAT
+    ):
+      live.add(position)
+  return live
 
 
 def _stops(through: tuple[tuple[str, ...], ...], slot: int) -> bool:
