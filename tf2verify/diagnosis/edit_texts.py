@@ -24,6 +24,7 @@ _MOST_LINES = 2
 _OF = ' of '
 _KEPT_AXES = 'keep_dims'
 _LIST = 'TensorList'
+_MASK = '_mask'
 _LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
 _SHAPE = re.compile(r'\bshape=\[[-\d, ]*\]')
@@ -266,7 +267,8 @@ def _source_text(source: Source) -> str:
   # The axis of size 1 that a reduction keeps is no value: what else differs there is meant.
   values = [known for known in source.differences if known.what != _KEPT_AXES]
   inputs_first = sorted(values or source.differences, key=lambda known: known.op_type != INPUT)
-  said = [text for known in inputs_first if (text := _difference_text(known))]
+  texts = (_difference_text(known) for known in inputs_first)
+  said = list(dict.fromkeys(text for text in texts if text))  # of a slice: one for all its masks
   steps = max((steps_of(known) for known in source.differences), default=0)
   if source.values and (steps > READABLE or not said):
     # What makes a mask, or fills a loop's list, says less than what becomes of the values.
@@ -340,6 +342,8 @@ def _difference_text(known: GraphDifference) -> str:
     return _path_text(known)
   if known.aspect is GraphAspect.CORRECTED:
     return str(known.tf1_value)
+  if known.what.endswith(_MASK) and known.tf1.startswith('['):
+    return f'{op} takes {known.tf2} in the port, {known.tf1} in tf1'
   if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
     return f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1'
   if known.aspect is GraphAspect.MISSING and known.op_type == INPUT:

@@ -24,6 +24,8 @@ _UPDATE = 'update of '
 _GRADIENT = 'gradient '
 _LOSS = 'loss'
 _SHOWN = 3
+# Whose graphs are looked at; the values of all are.
+_MOST_TARGETS = 24
 # Of the greatest element, and of the difference before.
 _ROUNDING = 1e-4
 _LEFT = 0.02
@@ -82,7 +84,7 @@ def _read_late(late: OpGraph, early: OpGraph, failing: Collection[str]) -> list[
   """Returns the variables whose new values one graph alone has behind what differs."""
   one, other = _Side(late), _Side(early)
   found: dict[str, None] = {}
-  for target in failing:
+  for target in sorted(failing, key=lambda name: name.startswith(_UPDATE))[:_MOST_TARGETS]:
     if target not in one.targets or target not in other.targets:
       continue
     own = written_variable(late.ops[one.targets[target]]) if target.startswith(_UPDATE) else ''
@@ -209,7 +211,7 @@ def _reads(graph: OpGraph, position: int, producer: int) -> bool:
 
 def _reader(side: _Side, of: Collection[int], failing: Collection[str]) -> int:
   """Returns what reads some operations on the way to what differs, of the user's code first."""
-  behind = set[int]().union(*(side.behind(name) for name in failing))
+  behind = side.graph.ancestors([side.targets[name] for name in failing])
   ops = side.graph.ops
   found = [
     n

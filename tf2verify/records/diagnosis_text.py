@@ -250,10 +250,11 @@ def _source_lines(source: Source, head: str) -> list[TextLine]:
     lines.append(TextLine(f'       also here: {more_lines_text(source)}'))
   if source.values:
     lines.append(TextLine(f'  {source.values}'))
-  for difference in source.differences[:_SHOWN_DIFFERENCES]:
-    lines.append(TextLine(f'  {graph_difference_text(difference)}'))
-  if len(source.differences) > _SHOWN_DIFFERENCES:
-    lines.append(TextLine(f'  … and {len(source.differences) - _SHOWN_DIFFERENCES} more'))
+  # Masks of a slice have one text together.
+  texts = list(dict.fromkeys(graph_difference_text(known) for known in source.differences))
+  lines += [TextLine(f'  {text}') for text in texts[:_SHOWN_DIFFERENCES]]
+  if len(texts) > _SHOWN_DIFFERENCES:
+    lines.append(TextLine(f'  … and {len(texts) - _SHOWN_DIFFERENCES} more'))
   if source.experiment is not None and not source.experiment.text:
     lines.append(TextLine(f'  tried: {outcome_text(source.experiment)}'))
   return lines
@@ -313,6 +314,8 @@ def graph_difference_text(difference: GraphDifference) -> str:
   if aspect == 'type':
     return f'{difference.op}: {difference.tf1} (tf1), {difference.tf2} (tf2)'
   what = difference.what or aspect
+  if what.endswith('_mask') and difference.tf1.startswith('['):
+    what = 'slice'
   if aspect in ('order of inputs', 'wiring'):
     what = f'{aspect}, {what}'
   return f'{op}: {what} {_clip(difference.tf1)} (tf1), {_clip(difference.tf2)} (tf2)'

@@ -44,6 +44,7 @@ from tf2verify.diagnosis.patterns.op_text import (
 from tf2verify.diagnosis.patterns.plain_values import plain, same
 from tf2verify.diagnosis.patterns.reads import brought_in, tensor_text, with_reads
 from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
+from tf2verify.diagnosis.patterns.slices import told_as_slices
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
@@ -187,9 +188,9 @@ class GraphComparison:
       if are_same_axes(self._tf1, op, attribute, None, value, others[attribute]):
         continue
       if not same(value, others[attribute]):
-        found.append(
-          self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, value, others[attribute])
-        )
+        both = value, others[attribute]
+        known = self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, *both)
+        found.append(told_as_slices(known, (self._tf1, tf1), (self._tf2, tf2)))
         change = NodeChange(other.name, attributes=((attribute, value),))
         self._changes.append((found[-1], change))
     # What a product is multiplied by and what a quotient is divided by are no two values of one.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.patterns.op_text import slice_text
+from tf2verify.records.diagnosis import GraphDifference
 from tf2verify.records.op_graph import OpGraph
 
 # Begin, end and strides.
@@ -32,6 +33,24 @@ def slice_of(graph: OpGraph, position: int) -> Slice | None:
     return None
   masks = tuple((name, value) for name, value in op.attributes if name.endswith('_mask'))
   return Slice(text, len(known[0]), masks, known)
+
+
+def told_as_slices(
+  known: GraphDifference, tf1: tuple[OpGraph, int], tf2: tuple[OpGraph, int]
+) -> GraphDifference:
+  """Returns a difference of masks of two slices with what these take as text: `[:, None]`.
+
+  Args:
+    known: of an attribute; others are returned as they are.
+    tf1: graph and position of the operation.
+    tf2: the same of the port's.
+  """
+  if known.op_type != 'StridedSlice' or not known.what.endswith('_mask'):
+    return known
+  texts = [slice_text(graph, position) for graph, position in (tf1, tf2)]
+  is_told = all(texts) and texts[0] != texts[1]
+  one, other = (f'[{text}]' for text in texts)
+  return dataclasses.replace(known, tf1=one, tf2=other) if is_told else known
 
 
 def other_end(one: Slice) -> Slice | None:
