@@ -118,17 +118,26 @@ def diagnose(
   is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
   if bench is None or looking is None or is_nothing or leaves_nothing(evidence, causes):
     return diagnosis
-  timed = read_times(*sides, _targets(evidence, run)) if sides and stage == _OF_CHANGES else None
-  if timed is not None:  # no operation is another one, and there is nothing to edit
-    known = dataclasses.replace(diagnosis, sources=(timed.source,), growth=())
-    return dataclasses.replace(known, causes=(timed.cause, *causes))
-  stopped = step_stops(looking, evidence, run) if stage == _OF_CHANGES else None
-  if stopped is not None:  # what differs follows from it, and was formed by the gradient
-    cause, places = stopped
-    return dataclasses.replace(diagnosis, sources=places, growth=(), causes=(cause, *causes))
+  if stage == _OF_CHANGES and (told := _of_step(diagnosis, evidence, looking)) is not None:
+    return told
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
   return with_experiments(diagnosis, evidence, looking, bench, only_first)
+
+
+def _of_step(diagnosis: Diagnosis, evidence: FailedStage, looking: Looking) -> Diagnosis | None:
+  """Returns a diagnosis with what no edit of an operation corrects in a step; None without any."""
+  run = diagnosis.run
+  try:
+    timed = read_times(looking.tf1, looking.tf2, _targets(evidence, run))
+    stopped = None if timed is not None else step_stops(looking, evidence, run)
+  except Exception:  # noqa: BLE001 - a fault in here must not cost the search for an edit
+    return None
+  found = (timed.cause, (timed.source,)) if timed is not None else stopped
+  if found is None:
+    return None
+  causes = (found[0], *diagnosis.causes)
+  return dataclasses.replace(diagnosis, sources=found[1], growth=(), causes=causes)
 
 
 def _is_backward(evidence: FailedStage) -> bool:

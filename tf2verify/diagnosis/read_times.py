@@ -110,34 +110,54 @@ def _left(
 
   None where more than rounding is left of any, or not all can be computed so.
   """
-  one, other = _Side(tf1.op_graph), _Side(tf2.op_graph)
-  wanted = [name for name in failing if name in one.targets and name in other.targets]
+  sides = _Side(tf1.op_graph), _Side(tf2.op_graph)
+  wanted = [name for name in failing if all(name in side.targets for side in sides)]
   given = _new_values(early, names)
   if len(wanted) < len(failing) or not given:
     return None
   tensors = [
     [_tensor(side.graph, side.graph.ops[side.targets[name]].inputs[0]) for name in wanted]
-    for side in (one, other)
+    for side in sides
   ]
-  try:
-    before = [run.fetch(n) for run, n in zip((tf1, tf2), tensors, strict=True)]
-  except (ValueError, TypeError):  # a handle among them
-    return None
+  before = [run.fetch(n) for run, n in zip((tf1, tf2), tensors, strict=True)]
   number = 0 if early is tf1 else 1
   new = early.from_other_values(tensors[number], given)
   if new is None:
     return None
   after = [new if n == number else values for n, values in enumerate(before)]
+  before, after = (
+    [_made(run, side, wanted, v) for run, side, v in zip((tf1, tf2), sides, known, strict=True)]
+    for known in (before, after)
+  )
   views = variable_views(tf1.op_graph, tf2.layouts)
   greatest = 0.0
   for n, name in enumerate(wanted):
-    op, key = one.graph.ops[one.targets[name]], (one.targets[name], 0)
-    was, _ = compared(before[0][n], before[1][n], op, views.get(key))
-    now, _ = compared(after[0][n], after[1][n], op, views.get(key))
+    position = sides[0].targets[name]
+    op, view = tf1.op_graph.ops[position], views.get((position, 0))
+    was, _ = compared(before[0][n], before[1][n], op, view)
+    now, _ = compared(after[0][n], after[1][n], op, view)
     if not _is_explained(was, now):
       return None
     greatest = max(greatest, now.relative)
   return greatest
+
+
+def _made(
+  run: InspectableRun, side: _Side, names: Sequence[str], values: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+  """Returns targets with what updates make of variables, where one side may add what it writes."""
+  ops = [side.graph.ops[side.targets[name]] for name in names]
+  leaves = {
+    written_variable(op): side.leaves[written_variable(op)]
+    for op in ops
+    if op.name.startswith(_UPDATE) and written_variable(op) in side.leaves
+  }
+  tensors = [side.graph.ops[leaf].tensors[0] for leaf in leaves.values()]
+  known = dict(zip(leaves, run.fetch(tensors), strict=True))
+  return [
+    written(op, known[name], value) if (name := written_variable(op)) in known else value
+    for op, value in zip(ops, values, strict=True)
+  ]
 
 
 def _is_explained(was: Agreement, now: Agreement) -> bool:
