@@ -101,6 +101,14 @@ class LadderTest(absltest.TestCase):
     self.assertEqual(verdict.stages[2].reason, 'left out by the case: fills break the table')
     self.assertEqual([s.status for s in verdict.stages[3:6]], [Status.PASSED] * 3)
 
+  def test_stages_that_are_no_selection_are_told_once(self) -> None:
+    class Unselected(small_case.SmallCase):
+      stages = ['gradient']
+
+    verdict = tf2verify.verify(Unselected)
+    self.assertEqual(verdict.stages[0].status, Status.ERROR)
+    self.assertEqual({one.status for one in verdict.stages[1:]}, {Status.BLOCKED})
+
   def test_verdict_names_the_command_to_run_again(self) -> None:
     verdict = tf2verify.verify(builder.StructuresDiffer)
     self.assertStartsWith(verdict.run_again, 'python -m tf2verify run ')

@@ -107,7 +107,7 @@ class Ladder:
     self._under_test: CaseUnderTest | None = None
     self._thaw: Callable[[], object] | None = None
     self._named_keras = False
-    # The stage that found the recording of no use, or reached the time limit.
+    # The stage that found the recording, or `stages`, of no use, or reached the time limit.
     self._ended_by = ''
     self._under_way: type[Stage] | None = None
     self._acceptance: Acceptance | None = None
@@ -174,6 +174,9 @@ class Ladder:
     try:
       reason = StageSelection.of(self._case.stages).reason_without(stage.name)
     except CaseDefinitionError as error:
+      if self._ended_by:
+        return self._blocked(stage, number)
+      self._ended_by = stage.name
       return StageVerdict(stage.name, number, Status.ERROR, error=ErrorRecord('case', str(error)))
     if reason:
       return StageVerdict.not_applicable(stage.name, number, f'left out by the case: {reason}')
