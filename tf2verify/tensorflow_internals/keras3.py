@@ -142,12 +142,12 @@ def is_metric(item: Any) -> bool:
 
 
 def held(variable: Any) -> Any:
-  """Returns the `tf.Variable` of a variable of Keras 3 or of mixed precision; any other one itself.
+  """Returns the `tf.Variable` of a variable of Keras; any other variable itself."""
+  return variable.value if is_variable(variable) else without_cast(variable)
 
-  In mixed precision tf-keras wraps each variable in one that casts what it yields.
-  """
-  if is_variable(variable):
-    return variable.value
+
+def without_cast(variable: Any) -> Any:
+  """Returns the variable that tf-keras wraps in mixed precision, to cast what it yields."""
   is_cast = type(variable).__module__.endswith(_AUTOCAST)
   return variable._variable if is_cast else variable
 

@@ -218,11 +218,15 @@ class WrittenTest(absltest.TestCase):
     self.assertIn('the port has Mul, which tf1 does not have; the same at 1 more', text)
 
   def test_squares_after_their_use(self):
-    self.assertIn('reads variable squared gradient of', self._found(SquareAfterUse))
+    text = _text(self, tf2verify.Status.FAILED, Written, optimizer=SquareAfterUse)
+    self.assertRegex(text, r'cause \(proven: [^)]*\): TF1 computes the update of ')
+    self.assertIn('squared gradient of kernel after the update of the same step', text)
+    self.assertIn('compute it from the values after the update in the port', text)
 
   def test_momentum_before_its_update(self):
-    text = self._found(MomentumBefore)
-    self.assertIn('reads variable scaled momentum of kernel as y in the port', text)
+    text = _text(self, tf2verify.Status.FAILED, Written, optimizer=MomentumBefore)
+    self.assertRegex(text, r'cause \(proven: [^)]*\): TF1 computes the update of ')
+    self.assertIn('scaled momentum of kernel', text)
     self.assertNotIn('calls no apply_gradients', text)
 
 

@@ -38,7 +38,7 @@ def variables_of(layer: Any) -> list[Any]:
     found = _each_once(keras3.held(variable) for variable in layer.weights)
   else:
     own = (one for one in layer.variables if not is_random_state(one))
-    found = _each_once(keras3.held(one) for one in own)
+    found = _each_once(keras3.without_cast(one) for one in own)
   tell_apart(layer, found) if is_of_keras(layer) else tell_apart_by_path(layer, found)
   return found
 
