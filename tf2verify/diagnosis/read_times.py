@@ -130,7 +130,7 @@ def _left(
     for known in (before, after)
   )
   views = variable_views(tf1.op_graph, tf2.layouts)
-  greatest = 0.0
+  greatest, differed = 0.0, False
   for n, name in enumerate(wanted):
     position = sides[0].targets[name]
     op, view = tf1.op_graph.ops[position], views.get((position, 0))
@@ -138,8 +138,8 @@ def _left(
     now, _ = compared(after[0][n], after[1][n], op, view)
     if not _is_explained(was, now):
       return None
-    greatest = max(greatest, now.relative)
-  return greatest
+    greatest, differed = max(greatest, now.relative), differed or not was.is_rounding
+  return greatest if differed else None
 
 
 def _made(
@@ -162,8 +162,8 @@ def _made(
 
 def _is_explained(was: Agreement, now: Agreement) -> bool:
   """Returns whether rounding is left: of gradients that cancel out, more than that of a sum."""
-  is_small = now.relative <= _ROUNDING and now.absolute <= _LEFT * was.absolute
-  return was.is_rounding or now.is_rounding or is_small
+  is_small = now.relative <= _ROUNDING
+  return now.is_rounding or (is_small and (was.is_rounding or now.absolute <= _LEFT * was.absolute))
 
 
 def _new_values(run: InspectableRun, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ from tf2verify.relation.proof.stopped_gradients import (
 
 RULE = 'stop_gradient_in_step'
 _GRADIENT = 'gradient'
+_LOSS = 'loss'
 # What is differentiated, or else what is known of it.
 _LOSSES = ('loss (minimized)', 'loss (total)')
 _Found = tuple[Cause, tuple[Source, ...]]
@@ -37,6 +38,8 @@ def step_stops(looking: Looking, evidence: FailedStage, run: str) -> _Found | No
   """
   found = [d for d in evidence.differences if d.run == run and not d.may_be_rounding]
   names = {d.tf1_subject for d in found if d.quantity == _GRADIENT}
+  if any(d.quantity == _LOSS for d in found):
+    return None  # the forward passes differ, and the gradients follow
   graph = looking.tf1.op_graph
   leaves = {op.name: n for n, op in enumerate(graph.ops) if op.op_type == VARIABLE}
   behind = {leaves[name] for name in names if name in leaves}
