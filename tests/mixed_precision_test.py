@@ -20,16 +20,16 @@ class Mixed(tf2verify.EquivalenceCase, abc.ABC):
   variable_names = {'logits/kernel': 'logits/kernel', 'logits/bias': 'logits/bias'}
   tolerance = gradient_tolerance = training_tolerance = tf2verify.Tolerance(rtol=0.05, atol=0.02)
   activation = None
-  library = keras
+  kind = keras
 
   def build_tf1_graph(self, inputs, training):
     return v1.layers.dense(inputs, 3, name='logits')
 
   def make_tf2_layer(self):
-    layers = self.library.layers
+    layers = self.kind.layers
     dense = layers.Dense(3, self.activation, name='logits', dtype=_POLICY)
     logits = layers.Activation('linear', dtype='float32')
-    return self.library.Sequential([dense, logits], name='net')
+    return self.kind.Sequential([dense, logits], name='net')
 
   def make_inputs(self):
     return tf2verify.normal_inputs((4, 8))
@@ -47,22 +47,22 @@ class Mixed(tf2verify.EquivalenceCase, abc.ABC):
     return v1.train.AdamOptimizer(0.01)
 
   def make_tf2_optimizer(self):
-    return self.library.optimizers.Adam(0.01, epsilon=1e-8)
+    return self.kind.optimizers.Adam(0.01, epsilon=1e-8)
 
 
 class MixedPrecisionTest(parameterized.TestCase):
   @parameterized.parameters(keras, tf_keras)
-  def test_right(self, library):
-    names = {} if library is tf_keras else {'variable_names': lambda self, name: 'net/' + name}
-    case = type('Case', (Mixed,), {'library': library, **names})
+  def test_right(self, kind):
+    names = {} if kind is tf_keras else {'variable_names': lambda self, name: 'net/' + name}
+    case = type('Case', (Mixed,), {'kind': kind, **names})
     verdict = tf2verify.verify(case, _STAGES)
     self.assertIs(verdict.status, Status.PASSED, verdict.to_text())
     self.assertNotIn('untracked', verdict.to_text())
 
   @parameterized.parameters(keras, tf_keras)
-  def test_an_activation_that_tf1_does_not_have(self, library):
-    names = {} if library is tf_keras else {'variable_names': lambda self, name: 'net/' + name}
-    case = type('Case', (Mixed,), {'library': library, 'activation': 'relu', **names})
+  def test_an_activation_that_tf1_does_not_have(self, kind):
+    names = {} if kind is tf_keras else {'variable_names': lambda self, name: 'net/' + name}
+    case = type('Case', (Mixed,), {'kind': kind, 'activation': 'relu', **names})
     verdict = tf2verify.verify(case, ['zero_randomness'])
     self.assertIs(verdict.status, Status.FAILED)
     self.assertIn('Relu', verdict.to_text())

@@ -118,24 +118,29 @@ def diagnose(
   is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
   if bench is None or looking is None or is_nothing or leaves_nothing(evidence, causes):
     return diagnosis
-  if stage == _OF_CHANGES and (told := _of_step(diagnosis, evidence, looking)) is not None:
-    return told
+  if stage == _OF_CHANGES:
+    told = _of_step(diagnosis, evidence, looking)
+    if told.causes != diagnosis.causes:
+      return told
+    diagnosis = told
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
   return with_experiments(diagnosis, evidence, looking, bench, only_first)
 
 
-def _of_step(diagnosis: Diagnosis, evidence: FailedStage, looking: Looking) -> Diagnosis | None:
-  """Returns a diagnosis with what no edit of an operation corrects in a step; None without any."""
+def _of_step(diagnosis: Diagnosis, evidence: FailedStage, looking: Looking) -> Diagnosis:
+  """Returns a diagnosis with what no edit corrects in a step; itself without any."""
   run = diagnosis.run
   try:
     timed = read_times(looking.tf1, looking.tf2, _targets(evidence, run))
     stopped = None if timed is not None else step_stops(looking, evidence, run)
-  except Exception:  # noqa: BLE001 - a fault in here must not cost the search for an edit
-    return None
+  except Exception as error:  # noqa: BLE001 - it must not cost the search for an edit
+    said = ' '.join(f'{type(error).__name__}: {error}'.split())[:200]
+    note = f'reads before and after updates, and stops, were not looked for: {said}'
+    return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, note))
   found = (timed.cause, (timed.source,)) if timed is not None else stopped
   if found is None:
-    return None
+    return diagnosis
   causes = (found[0], *diagnosis.causes)
   return dataclasses.replace(diagnosis, sources=found[1], growth=(), causes=causes)
 

@@ -1,12 +1,14 @@
 """Steps of which one side reads variables before their update, and the other one after it."""
 
 import abc
+from unittest import mock
 
 import keras
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import tf2verify
+from tf2verify.diagnosis import diagnose
 from tf2verify.diagnosis.read_times import RULE
 
 v1 = tf.compat.v1
@@ -142,6 +144,12 @@ class ReadTimesTest(parameterized.TestCase):
     self.assertTrue(first.numbers)
     self.assertIn(said, first.text)
     self.assertIn(f'from the values {when}', first.text)
+
+  def test_a_fault_of_the_search_is_told(self):
+    with mock.patch.object(diagnose, 'read_times', side_effect=TypeError('planted')):
+      found = _trained(tf2_returns_new=True)
+    self.assertIs(found.status, tf2verify.Status.FAILED)
+    self.assertIn('were not looked for: TypeError: planted', ' '.join(found.to_text().split()))
 
   def test_another_mistake_besides_is_not_explained_so(self):
     class Other(Adversaries):
