@@ -140,9 +140,15 @@ class SourceLinesTest(absltest.TestCase):
     self.assertIn("first divergence: 'layer/mul' of tf2, on the way to net/act", text)
 
   def test_six_differences_are_shown(self):
-    text = _text(sources=(_source(differences=(_SLOPE,) * 8),))
+    slopes = tuple(dataclasses.replace(_SLOPE, tf2=f'0.{n}') for n in range(3, 11))
+    text = _text(sources=(_source(differences=slopes),))
     self.assertEqual(text.count('alpha'), 6)
     self.assertIn('… and 2 more', text)
+
+  def test_a_difference_that_is_met_again_is_shown_once(self):
+    text = _text(sources=(_source(differences=(_SLOPE,) * 8),))
+    self.assertEqual(text.count('alpha'), 1)
+    self.assertNotIn('more', text)
 
 
 class DifferenceTest(absltest.TestCase):
