@@ -41,6 +41,15 @@ class TraceTest(absltest.TestCase):
     expected = compute(tf.constant(_X))['output']
     np.testing.assert_array_equal(_outputs(run)['output'], expected)
 
+  def test_numbers_that_follow_from_shapes_are_read(self):
+    def compute(x):
+      return {'output': tf.stack([x[n] for n in range(int(tf.shape(x)[0]) - 1)])}
+
+    run = _run(compute)
+    np.testing.assert_array_equal(_outputs(run)['output'], _X[:2])
+    with self.assertRaisesRegex(NotTraceable, 'TypeError'):
+      trace(lambda x: {'output': x * float(tf.reduce_sum(x))}, _X)
+
   def test_values_of_variables_are_given(self):
     w = tf.Variable([1.0, 2.0, 3.0], name='w')
     run = _run(lambda x: {'output': x * w}, [w], values={'w': np.float32([5, 5, 5])})

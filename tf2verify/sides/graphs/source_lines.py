@@ -27,11 +27,13 @@ _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 # They are called in the user's midst.
 _RECORDERS = (
   'arg_scopes.py',
+  'conversions.py',
   'keras_draws.py',
   'layer_calls.py',
   'loop_draws.py',
   'made_layers.py',
   'made_lines.py',
+  'numbers_read.py',
   'op_callbacks.py',
   'op_recorder.py',
   os.path.join('tensorflow_internals', 'random_ops.py'),

@@ -14,8 +14,15 @@ from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.extraction import behind
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
 from tf2verify.sides.graphs.inlining import condition_of, with_output
+from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
+from tf2verify.sides.graphs.settled_numbers import (
+  is_number,
+  numbers_of_counts,
+  settle_all,
+  settle_reads,
+)
 from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
 from tf2verify.sides.graphs.without_state import WithoutState, without_state
 
@@ -116,21 +123,21 @@ class StepGraph:
   start: Sequence[str] = ()  # operations that a session runs first
   # How variables are held that lie on the tf1 side differently, by their tf1 names.
   layouts: Mapping[str, Relayout] = dataclasses.field(default_factory=dict)
+  # What Python has read while it was traced, which makes it the graph of this step only.
+  numbers_read: Sequence[ReadNumber] = ()
+  # Numbers that follow from counts of steps and are constants, by the names of operations: where
+  # Python has read the count of the other side, that has constants in their place.
+  settled: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
   # Of this graph, from whatever values the step starts.
   rewritten: Rewritten = dataclasses.field(default_factory=Rewritten)
 
 
 def _rewritten(step: StepGraph) -> _Made:
-  graph_def = v1.GraphDef()
-  graph_def.CopyFrom(step.graph_def)
-  for node in graph_def.node:
-    node.attr.pop('_class', None)  # what it names may have been left out
-    if node.name in step.variables:
-      make_handle(node, step.variables[node.name])
+  graph_def = _with_handles(step)
   choices: list[_Choice] = []
 
   def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
-    part = behind(graph_def, [*map(op_name_of, tensors), *step.start])
+    part = _part(step, graph_def, tensors)
     values = _values(step, part, tensors)
     choices.append(_Choice(part, tuple(tensors), _truths(values)))
     return values
@@ -150,16 +157,29 @@ def writing_branches(step: StepGraph) -> dict[str, bool]:
   ]
   if not found:
     return {}
+  truths = _truths(values_of(step, [with_output(node.input[0]) for node in found]))
+  return dict(zip((node.name for node in found), truths, strict=True))
+
+
+def values_of(step: StepGraph, tensors: Sequence[str]) -> Sequence[np.ndarray]:
+  """Returns tensors of a step by name, from the values before it."""
+  graph_def = _with_handles(step)
+  return _values(step, _part(step, graph_def, tensors), tensors)
+
+
+def _with_handles(step: StepGraph) -> Any:
+  """Returns a GraphDef of its own, whose variables can be given values."""
   graph_def = v1.GraphDef()
   graph_def.CopyFrom(step.graph_def)
   for node in graph_def.node:
-    node.attr.pop('_class', None)
+    node.attr.pop('_class', None)  # what it names may have been left out
     if node.name in step.variables:
       make_handle(node, step.variables[node.name])
-  tensors = [with_output(node.input[0]) for node in found]
-  part = behind(graph_def, [*map(op_name_of, tensors), *step.start])
-  truths = _truths(_values(step, part, tensors))
-  return dict(zip((node.name for node in found), truths, strict=True))
+  return graph_def
+
+
+def _part(step: StepGraph, graph_def: Any, tensors: Sequence[str]) -> Any:
+  return behind(graph_def, [*map(op_name_of, tensors), *step.start])
 
 
 def _writes(library: Mapping[str, Any], name: str) -> bool:
@@ -186,23 +206,37 @@ def _fix_settings(
   Returns:
     Their values, by the names of the handles' operations.
   """
-  nodes = {node.name: node for node in known.graph_def.node}
   settings = {
     handle: variable.value
     for handle, variable in variables.items()
     if variable.is_own and not variable.shape and known.origins.get(known.after[handle]) == handle
   }
-  for node in nodes.values():
-    if node.op == 'ReadVariableOp' and node.input[0] in settings:
-      value = settings[node.input[0]]
-      controls = [name for name in node.input if name.startswith('^')]
-      node.op = 'Const'
-      node.attr.clear()
-      node.attr['dtype'].type = tf.as_dtype(value.dtype).as_datatype_enum
-      node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
-      del node.input[:]
-      node.input.extend(controls)
+  settle_reads(known.graph_def, settings)
   return settings
+
+
+def counts_of(step: StepGraph) -> dict[str, np.ndarray]:
+  """Returns the counts of steps before a step, by the names of the handles' operations."""
+  return {
+    handle: variable.value
+    for handle, variable in step.variables.items()
+    if not variable.shape and variable.dtype.is_integer
+  }
+
+
+def numbers_by_count(step: StepGraph) -> dict[str, np.ndarray]:
+  """Returns numbers of a step that follow from its counts alone, by the names of operations.
+
+  Raises:
+    WrittenOtherwise: a variable is written in a way that cannot be taken apart.
+  """
+  known, _ = step.rewritten.of(step)
+  kept = {op_name_of(tensor) for tensor in known.after.values()}
+  names = numbers_of_counts(known.graph_def, counts_of(step), kept)
+  if not names:
+    return {}
+  values = _values(step, behind(known.graph_def, names), [f'{name}:0' for name in names])
+  return {name: value for name, value in zip(names, values, strict=True) if is_number(value)}
 
 
 def step_run(
@@ -255,7 +289,10 @@ class StepRun:
     """Makes the graph; see `step_run`."""
     known, self._choices = step.rewritten.of(step)
     self._rewritten = step.rewritten
-    self._settings = _fix_settings(known, step.variables)
+    self._settings = dict(_fix_settings(known, step.variables))
+    if step.settled:
+      settle_all(known.graph_def, step.settled)
+      self._settings.update(counts_of(step))
     if change is not None:
       change(known.graph_def)
     graph, self._start = _imported(step, known.graph_def)

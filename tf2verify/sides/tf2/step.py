@@ -12,6 +12,7 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
+from tf2verify.sides.graphs.numbers_read import Number
 from tf2verify.sides.optimizer_parts import OptimizerParts, parts_of
 from tf2verify.sides.optimizer_state import (
   class_name,
@@ -54,10 +55,15 @@ class Step:
     fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), self.inputs)
     return _returned_loss(self._main_of(self.take(fed, self.labels)), self.port)
 
-  def symbolic(self, inputs: Any, labels: Any) -> tf.Tensor | None:
-    """Takes it on symbolic tensors; returns the loss likewise."""
+  def symbolic(self, inputs: Any, labels: Any) -> tf.Tensor | Number | None:
+    """Takes it on symbolic tensors; returns the loss likewise, or as Python reads it."""
     returned = self._main_of(self.take(inputs, labels))
     returned = returned.get('loss') if isinstance(returned, Mapping) else returned
+    is_number = isinstance(returned, (int, float, np.generic)) or (
+      isinstance(returned, np.ndarray) and not returned.ndim
+    )
+    if is_number:
+      return Number(returned)
     return returned if isinstance(returned, tf.Tensor) else None
 
   def _main_of(self, returned: Any) -> Any:

@@ -14,6 +14,7 @@ from tf2verify.relation.layouts import in_step
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.numbers_read import in_order
 from tf2verify.sides.graphs.step_run import (
   COUNT,
   LOSS_TARGET,
@@ -22,6 +23,7 @@ from tf2verify.sides.graphs.step_run import (
   StepVariable,
   applied_target,
   gradient_target,
+  values_of,
 )
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.optimizer_parts import parts_of
@@ -96,7 +98,13 @@ class StepTracing:
     fed = {_INPUTS: self._step.inputs}
     if labels is not None:
       fed[_LABELS] = nests.map_leaves(lambda _, leaf: array_of(leaf), labels)
-    return tracing.trace(self._compute, fed, self._step.port.recorder.layers)
+    return tracing.trace(self._compute, fed, self._step.port.recorder.layers, self._number)
+
+  def _number(self, tensor: tf.Tensor, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Returns the number that a tensor of the trace has when the step is taken now."""
+    under_way = tracing.Traced(in_order(tensor.graph), feeds, {}, (), ())
+    step = self.graph(under_way, (), {}, dataclasses.replace(self._names, before={}))
+    return np.asarray(values_of(step, [tensor.name])[0])
 
   def _compute(self, fed: Mapping[str, Any]) -> dict[str, Any]:
     self._updates = update_recorder()
@@ -170,6 +178,7 @@ class StepTracing:
       traced.targets,
       source_of,
       layouts=self._step.port.layouts.relayouts(shared.variables),
+      numbers_read=traced.numbers_read,
     )
 
   def _before(self, own: str, name: str, value: np.ndarray, shared: SharedNames) -> np.ndarray:
@@ -209,7 +218,7 @@ class StepTracing:
 def _created_eagerly(create: Any, **keywords: Any) -> Any:
   """Makes a variable that the step makes with the value that it starts with, not a symbol of it."""
   start = keywords.get('initial_value')
-  if isinstance(start, tf.Tensor) and not hasattr(start, 'numpy'):
+  if tf.is_symbolic_tensor(start):
     known = _known_value(start)
     if known is not None:
       keywords['initial_value'] = known

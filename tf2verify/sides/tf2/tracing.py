@@ -15,6 +15,7 @@ from tf2verify.reference import nests
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
 from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.made_layers import MadeLayers
+from tf2verify.sides.graphs.numbers_read import Evaluates, NumbersRead, ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
@@ -22,7 +23,7 @@ from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.graphs.whole_writes import with_whole_writes, written_by
 from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
-from tf2verify.tensorflow_internals import autograph, graphs, keras3
+from tf2verify.tensorflow_internals import autograph, conversions, graphs, keras3
 
 v1 = tf.compat.v1
 
@@ -42,6 +43,7 @@ class Traced:
     targets: what it yields.
     writes: names of the operations that change state.
     derived: gradients that are formed once the graph is made, of what it computes then.
+    numbers_read: what Python has read, so that the graph is that of this run.
   """
 
   graph: Any
@@ -50,6 +52,7 @@ class Traced:
   targets: tuple[Target, ...]
   writes: tuple[str, ...]
   derived: 'Derived | None' = None
+  numbers_read: tuple[ReadNumber, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +95,10 @@ _NO_ROOT = 'is not a valid root scope name'
 
 
 def trace(
-  compute: Callable[[Any], Mapping[str, Any]], inputs: Any, layers: MadeLayers | None = None
+  compute: Callable[[Any], Mapping[str, Any]],
+  inputs: Any,
+  layers: MadeLayers | None = None,
+  evaluate: Evaluates | None = None,
 ) -> Traced:
   """Traces a computation on placeholders.
 
@@ -101,55 +107,73 @@ def trace(
       `IndexedSlices`, by what they are; runs the user's code.
     inputs: a nest of arrays.
     layers: where layers were constructed, for the lines of their operations; None without any.
+    evaluate: returns numbers that Python reads; None where only those are read that follow from
+      shapes.
 
   Raises:
     NotTraceable: the user's code does not run on symbolic tensors.
   """
+  computation = _Computation(compute, inputs, layers)
   try:
     with _functions_inlined():
-      return _trace(compute, inputs, layers)
+      return computation.trace()
   except Exception as error:  # noqa: BLE001 - the user's code may raise anything
     first = error
   # The layer of a class whose name begins with an underscore cannot be outermost in a graph.
-  scope = 'port' if _NO_ROOT in str(first) else ''
+  computation = dataclasses.replace(computation, scope='port' if _NO_ROOT in str(first) else '')
   with contextlib.suppress(Exception), _functions_inlined():
-    if scope:
-      return _trace(compute, inputs, layers, scope)
-  try:
+    return computation.trace(reads=True)
+  with contextlib.suppress(Exception), _scopes_put_back(), autograph.switched():
     # Python's `if` and `for` over tensors, which autograph rewrites.
-    with _scopes_put_back(), autograph.switched():
-      return _trace(compute, inputs, layers, scope)
-  except Exception:  # noqa: BLE001 - the first error is the one to report
-    summary = ' '.join(str(first).split())[:200]
-    raise NotTraceable(f'{type(first).__name__}: {summary}') from first
+    return computation.trace()
+  with contextlib.suppress(Exception), _functions_inlined():
+    if evaluate is not None:
+      return computation.trace(reads=True, evaluate=evaluate)
+  summary = ' '.join(str(first).split())[:200]
+  raise NotTraceable(f'{type(first).__name__}: {summary}') from first
 
 
-def _trace(
-  compute: Callable[[Any], Mapping[str, Any]],
-  inputs: Any,
-  layers: MadeLayers | None,
-  scope: str = '',
-) -> Traced:
-  graph = graphs.FuncGraph('port')
-  feeds: dict[str, np.ndarray] = {}
-  paths: dict[str, str] = {}
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Computation:
+  """What is traced, see `trace`."""
 
-  def placeholder(path: str, leaf: np.ndarray) -> tf.Tensor:
-    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
-    tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_input/{len(feeds)}')
-    feeds[tensor.name] = leaf
-    paths[tensor.op.name] = path
-    return tensor
+  compute: Callable[[Any], Mapping[str, Any]]
+  inputs: Any
+  layers: MadeLayers | None
+  scope: str = ''  # around all of it; '' for none
 
-  # As eagerly, a read of a variable sees the writes before it.
-  seen = contextlib.nullcontext() if layers is None else layers.of_operations(graph)
-  with graph.as_default(), graphs.AutomaticControlDependencies(), seen:
-    fed = nests.map_leaves(placeholder, inputs)
-    with tf.name_scope(scope) if scope else contextlib.nullcontext():
-      results = compute(fed)
-    targets = tuple(_target(graph, name, result) for name, result in results.items())
-  writes = tuple(op.name for op in graph.get_operations() if op.type.startswith('Assign'))
-  return Traced(graph, feeds, paths, targets, writes)
+  def trace(self, reads: bool = False, evaluate: Evaluates | None = None) -> Traced:
+    """Traces it once.
+
+    Args:
+      reads: whether Python may read numbers of it, at least those that follow from shapes.
+      evaluate: returns the others; None where these may not be read.
+    """
+    graph = graphs.FuncGraph('port')
+    numbers = NumbersRead(graph, evaluate)
+    feeds: dict[str, np.ndarray] = {}
+    paths: dict[str, str] = {}
+
+    def placeholder(path: str, leaf: np.ndarray) -> tf.Tensor:
+      dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
+      tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_input/{len(feeds)}')
+      feeds[tensor.name] = leaf
+      paths[tensor.op.name] = path
+      return tensor
+
+    # As eagerly, a read of a variable sees the writes before it.
+    nothing = contextlib.nullcontext()
+    seen = nothing if self.layers is None else self.layers.of_operations(graph)
+    answered = conversions.answered(numbers.value_of) if reads else nothing
+    with graph.as_default(), graphs.AutomaticControlDependencies(), seen:
+      fed = nests.map_leaves(placeholder, self.inputs)
+      numbers.feeds = feeds
+      with answered, tf.name_scope(self.scope) if self.scope else contextlib.nullcontext():
+        results = self.compute(fed)
+      known = ((name, numbers.resolved(result)) for name, result in results.items())
+      targets = tuple(_target(graph, name, it) for name, it in known if it is not None)
+    writes = tuple(op.name for op in graph.get_operations() if op.type.startswith('Assign'))
+    return Traced(graph, feeds, paths, targets, writes, numbers_read=tuple(numbers.of_this_run))
 
 
 def _target(graph: Any, name: str, result: Any) -> Target:

@@ -1,5 +1,6 @@
 """Both sides' training step as graphs, to look for the first divergence in."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,7 +9,13 @@ import numpy as np
 from tf2verify.errors import NotApplicable
 from tf2verify.records.training import Slot, TrainingRun
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.step_run import StepGraph, step_run, update_target
+from tf2verify.sides.graphs.settled_numbers import without_partner
+from tf2verify.sides.graphs.step_run import (
+  StepGraph,
+  numbers_by_count,
+  step_run,
+  update_target,
+)
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.side import RunSpec
@@ -155,7 +162,7 @@ class StepGraphs:
       NotTraceable: one of the port is.
     """
     try:
-      one = step_run(tf1, shows_choices=shows_choices)
+      one = step_run(_settled(tf1, tf2), shows_choices=shows_choices)
     except WrittenOtherwise as error:
       raise NotApplicable(f'the train op of tf1 is not examined: {error}') from error
     try:
@@ -178,7 +185,9 @@ class StepGraphs:
     if number != self.number:
       return step.starting_from_tf1(before)  # its own may be those of a mistake before
     if self._distinct is None:
-      self._distinct = distinct_values(reference, step, self._guessed)
+      # Numbers that Python has read are those of the values that the step starts from.
+      is_free = not step.step.numbers_read
+      self._distinct = distinct_values(reference, step, self._guessed) if is_free else {}
     return step.starting_from_tf1(self._distinct)
 
   def own(self, number: int) -> EditableStep:
@@ -211,7 +220,8 @@ class StepGraphs:
 
   def reference(self, number: int) -> GraphRun:
     """Returns a step of the reference."""
-    return step_run(self.step_of_tf1(number), shows_choices=True)
+    port = self.looked_at(number).step
+    return step_run(_settled(self.step_of_tf1(number), port), shows_choices=True)
 
   def step_of_tf1(self, number: int) -> StepGraph:
     """Returns a step of the reference as it is built, by its number."""
@@ -245,13 +255,26 @@ class StepGraphs:
     try:
       found = again.traced(self._names, made)
       self._under_way[number + 1] = again, made
-      return found({})
+      step = found({})
     except NotTraceable:
       return None
+    # Numbers that Python has read are those before a step that was not taken.
+    return None if step.step.numbers_read else step
 
   @property
   def _names(self) -> SharedNames:
     return SharedNames(self._variables, self._slots, {})
+
+
+def _settled(tf1: StepGraph, tf2: StepGraph) -> StepGraph:
+  """Returns a step of the reference with numbers where the port's Python has read its count."""
+  if not any(number.of_counts for number in tf2.numbers_read):
+    return tf1
+  try:
+    numbers = without_partner(numbers_by_count(tf1), numbers_by_count(tf2))
+  except WrittenOtherwise:
+    return tf1
+  return dataclasses.replace(tf1, settled=numbers)
 
 
 def _values(step: StepGraph) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
+from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
@@ -129,6 +130,8 @@ def relate(step: RelatedStep, comparison: Comparison) -> Proven:
 
 def _related(step: RelatedStep, name: str, start: float) -> Related:
   tf1, tf2 = step.tf1, step.tf2
+  if tf2.numbers_read:
+    return not_related(name, _numbers_read(tf2.numbers_read), start)
   for graph in (tf1, tf2):
     if any(node.op in _CONDITIONS for node in graph.graph_def.node):
       return not_related(
@@ -141,6 +144,12 @@ def _related(step: RelatedStep, name: str, start: float) -> Related:
   finally:
     one.close()
     other.close()
+
+
+def _numbers_read(numbers: Sequence[ReadNumber]) -> str:
+  lines = dict.fromkeys(number.line.short for number in numbers if number.line is not None)
+  places = f' ({", ".join(lines)})' if lines else ''
+  return f'Python reads numbers of the step{places}, so that other steps may differ'
 
 
 def _compared(
