@@ -9,6 +9,7 @@ from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import INPUT, TARGET
+from tf2verify.relation.gradient_names import differentiated
 
 # What stops a gradient.
 STOPS = {'StopGradient', 'PreventGradient'}
@@ -222,6 +223,12 @@ def _greater(number: float) -> float:
   return round(1.0 - number if 0.0 < number < 0.5 else number, _DIGITS)
 
 
+def _gradient_text(op: str) -> str:
+  """Returns whose gradient an operation belongs to, as an addition to a text; '' for none."""
+  forward = differentiated(op)
+  return f' in the gradient of {forward}' if forward else ''
+
+
 def _named(found: re.Match[str]) -> str:
   return f'the dilation {found[1]} ({found[0]})'
 
@@ -357,9 +364,11 @@ def _difference_text(known: GraphDifference) -> str:
     return f'tf1 has {known.tf1} here; the port has {known.alike} without a counterpart'
   if known.aspect is GraphAspect.MISSING:
     brings = f', by which tf1 {known.what}' if known.what else ''
-    return f'the port lacks {_DILATION.sub(_named, _without_new_axes(known.tf1))}{brings}'
+    lacking = _DILATION.sub(_named, _without_new_axes(known.tf1))
+    return f'the port lacks {lacking}{brings}{_gradient_text(known.op)}'
   if known.aspect is GraphAspect.EXTRA:
-    return f'the port has {_without_new_axes(known.tf2)}, which tf1 does not have'
+    gradient = _gradient_text(known.op)
+    return f'the port has {_without_new_axes(known.tf2)}{gradient}, which tf1 does not have'
   if known.aspect is GraphAspect.REPLACED:
     return _replaced(known.tf1, known.tf2)
   if known.aspect is GraphAspect.TYPE and known.tf2_value in SHAPING:

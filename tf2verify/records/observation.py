@@ -63,6 +63,7 @@ class SourceLine:
     made: where the Keras layers were constructed that it runs in, innermost first; not all.
     settings: where arguments were set that it, or such a constructor, was given: an `arg_scope` of
       TF-Slim, the assignment of a name; not all.
+    gradient_of: the line whose gradient is computed here; None elsewhere.
   """
 
   path: str
@@ -73,6 +74,7 @@ class SourceLine:
   callers: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
   made: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
   settings: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
+  gradient_of: CodePlace | None = dataclasses.field(default=None, compare=False)
 
   def __str__(self) -> str:
     return _place_text(self.path, self)
@@ -99,6 +101,7 @@ class SourceLine:
     """Returns what led to it, as lines of text: who called it, and what was constructed where."""
     found = []
     for what, places in (
+      ('gradient of', () if self.gradient_of is None else (self.gradient_of,)),
       ('called from', self.callers),
       ('layer constructed at', self.made),
       ('arguments set at', self.settings),

@@ -21,6 +21,7 @@ from tf2verify.records.op_graph import (
 from tf2verify.reference.graph_ops import inputs_of, ops_run_by, reached
 from tf2verify.reference.variables import static_shape
 from tf2verify.sides.graphs.constants import constant_of
+from tf2verify.sides.graphs.gradient_lines import with_forward_lines
 from tf2verify.sides.graphs.inlining import KEPT_CHOICE, shown_choice
 from tf2verify.sides.graphs.purity import is_pure
 from tf2verify.sides.graphs.user_sources import user_source
@@ -142,7 +143,7 @@ class GraphReader:
     self._variables = variables
     self._inputs = inputs
     self._constants = constants
-    self._source_of = source_of
+    self._source_of = with_forward_lines(graph, source_of)
     graph_def = graph.as_graph_def()
     self._nodes = {node.name: node for node in graph_def.node}
     self._library = {function.signature.name: function for function in graph_def.library.function}

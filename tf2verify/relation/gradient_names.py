@@ -1,0 +1,19 @@
+"""What the names of operations say about gradients: whose gradient they compute."""
+
+import re
+
+# `tf.gradients` calls what it makes `gradients/<operation>_grad/...`, in the scope of the call.
+_OF_TF1 = re.compile(r'(?:^|/)gradients(?:_\d+)?/(.+?)_grad(?:_\d+)?/')
+# A tape calls it `gradient_tape/<operation>/...`.
+_OF_TAPE = re.compile(r'(?:^|/)gradient_tape/(.+)/[^/]+$')
+
+
+def differentiated(name: str) -> str:
+  """Returns the operation whose gradient an operation belongs to, by its name; '' for none.
+
+  Of a gradient of a gradient, that is the operation of the forward pass.
+  """
+  found = _OF_TF1.search(name) or _OF_TAPE.search(name)
+  if found is None:
+    return ''
+  return differentiated(f'{found[1]}/') or found[1]

@@ -1,0 +1,35 @@
+"""The lines of gradients: whose gradient an operation computes, beside who asked for it."""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tf2verify.records.observation import CodePlace, SourceLine
+from tf2verify.relation.gradient_names import differentiated
+
+SourceOf = Callable[[tf.Operation], SourceLine | None]
+
+
+def with_forward_lines(graph: tf.Graph, source_of: SourceOf) -> SourceOf:
+  """Returns what tells the user's line of an operation, of a gradient also the one it is of.
+
+  Args:
+    graph: in which the operations of the forward pass are.
+    source_of: tells the line that made an operation: that of a gradient asks for gradients.
+  """
+
+  def source(op: tf.Operation) -> SourceLine | None:
+    line, forward = source_of(op), differentiated(op.name)
+    if line is None or not forward:
+      return line
+    try:
+      of = source_of(graph.get_operation_by_name(forward))
+    except KeyError:  # it is in a function, or was left out
+      return line
+    if of is None or (of.path, of.line) == (line.path, line.line):
+      return line
+    place = CodePlace(of.path, of.line, of.function, of.code, of.last_line)
+    return dataclasses.replace(line, gradient_of=place)
+
+  return source
