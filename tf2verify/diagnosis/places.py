@@ -48,8 +48,8 @@ def source_record(
     other.name,
     op.op_type,
     other.op_type,
-    shown.source if shown else _line(tf1, op),
-    other_shown.source if other_shown else _line(tf2, other),
+    _with_gradient(shown.source if shown else _line(tf1, op), tf1, pair.tf1),
+    _with_gradient(other_shown.source if other_shown else _line(tf2, other), tf2, pair.tf2),
     tuple(tf1.ops[n].op_type for n in (*pair.tf1.inner, pair.tf1.end)),
     tuple(tf2.ops[n].op_type for n in (*pair.tf2.inner, pair.tf2.end)),
     found.agreement.absolute,
@@ -306,3 +306,12 @@ def bare_source(tf1: tuple[OpGraph, int], tf2: tuple[OpGraph, int]) -> Source:
 def _line(graph: OpGraph, op: OpRecord) -> SourceLine | None:
   """Returns the line of an operation; of a target, that of the operation before it."""
   return (graph.ops[op.inputs[0][0]] if op.op_type == TARGET else op).source
+
+
+def _with_gradient(line: SourceLine | None, graph: OpGraph, region: Region) -> SourceLine | None:
+  """Returns a line that asks for gradients with the line of which a part of a region is one."""
+  if line is None or line.gradient_of is not None:
+    return line
+  sources = (graph.ops[n].source for n in (region.end, *region.inner[::-1]))
+  told = (known for known in sources if known == line and known.gradient_of is not None)
+  return next(told, line)

@@ -2,10 +2,11 @@
 
 import re
 
-# `tf.gradients` calls what it makes `gradients/<operation>_grad/...`, in the scope of the call.
-_OF_TF1 = re.compile(r'(?:^|/)gradients(?:_\d+)?/(.+?)_grad(?:_\d+)?/')
+# `tf.gradients` calls what it makes `gradients/<operation>_grad/...`, in the scope of the call; of
+# a gradient's gradient, the operation is `gradients/<operation>_grad/...` itself.
+_OF_TF1 = re.compile(r'(?:.*/)?gradients(?:_\d+)?/(.+?)_grad(?:_\d+)?/')
 # A tape calls it `gradient_tape/<operation>/...`.
-_OF_TAPE = re.compile(r'(?:^|/)gradient_tape/(.+)/[^/]+$')
+_OF_TAPE = re.compile(r'(?:.*/)?gradient_tape/(.+)/[^/]+$')
 
 
 def differentiated(name: str) -> str:
@@ -13,7 +14,5 @@ def differentiated(name: str) -> str:
 
   Of a gradient of a gradient, that is the operation of the forward pass.
   """
-  found = _OF_TF1.search(name) or _OF_TAPE.search(name)
-  if found is None:
-    return ''
-  return differentiated(f'{found[1]}/') or found[1]
+  found = _OF_TF1.match(name) or _OF_TAPE.match(name)
+  return found[1] if found is not None else ''

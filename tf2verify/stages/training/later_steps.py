@@ -15,6 +15,7 @@ from tf2verify.diagnosis.rules.training.later_rates import (
   COUNTS,
   RTOL,
   are_same,
+  counts_that_tell,
   first_apart,
   later_rates,
   told,
@@ -72,7 +73,7 @@ def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: C
   except NotApplicable:
     return Later()
   try:
-    known = both.rates(COUNTS)
+    known = both.rates(counts_that_tell(both.rates))
   except (NotApplicable, UserCodeError) as reason:
     comparison.blind_spots += _unseen(both, tf1, str(reason))
     return Later()

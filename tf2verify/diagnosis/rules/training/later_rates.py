@@ -60,9 +60,47 @@ def told(tf1: Sequence[float], tf2: Sequence[float]) -> tuple[list[float], list[
   return [one for one, _ in pairs], [other for _, other in pairs]
 
 
+# Where a rate changes by more than that, relative to itself, others lie between.
+_LEAST_CHANGE = 1e-3
+# Per round: a schedule of a few stairs is followed to each of its boundaries, one without is seen
+# at some more counts.
+_INTERVALS = 8
+_MOST_BETWEEN = 160
+
+
+def counts_that_tell(rates: Rates) -> tuple[int, ...]:
+  """Returns counts at which schedules differ that differ, in order: of stairs, at each boundary.
+
+  Args:
+    rates: of both sides.
+  """
+  tf1, tf2 = rates(COUNTS)
+  known = dict(zip(COUNTS, zip(tf1, tf2, strict=True), strict=True))
+  first = len(known)
+  while all(are_same(*zip(*known.values(), strict=True))) and len(known) - first < _MOST_BETWEEN:
+    counts = sorted(known)
+    changes = {
+      (low + high) // 2: max(map(_change, known[low], known[high]))
+      for low, high in itertools.pairwise(counts)
+      if high - low > 1
+    }
+    large = [count for count, change in changes.items() if change > _LEAST_CHANGE]
+    between = sorted(large, key=lambda count: -changes[count])[:_INTERVALS]
+    if not between:
+      break
+    known.update(zip(between, zip(*rates(between), strict=True), strict=True))
+  return tuple(sorted(known))
+
+
+def _change(one: float, other: float) -> float:
+  """Returns how far two rates are apart, relative to the greater one."""
+  return abs(one - other) / max(abs(one), abs(other), np.finfo(np.float64).tiny)
+
+
 def later_rates(rates: Rates) -> str:
   """Returns in what two schedules differ; '' where they do not, or no more can be told."""
-  tf1, tf2 = rates(COUNTS)
+  counts = counts_that_tell(rates)
+  tf1, tf2 = rates(counts)
   if all(are_same(tf1, tf2)):
     return ''
   sides = _Side(rates, 0), _Side(rates, 1)
@@ -72,15 +110,16 @@ def later_rates(rates: Rates) -> str:
     or _both_in_steps(*sides)
     or _boundaries(*sides)
     or _pace(*sides)
-    or _ends(tf1, tf2)
+    or _ends(counts, tf1, tf2)
   )
 
 
 def first_apart(rates: Rates) -> str:
   """Returns from which count on two schedules differ that differ somewhere."""
-  tf1, tf2 = rates(COUNTS)
+  counts = counts_that_tell(rates)
+  tf1, tf2 = rates(counts)
   number = are_same(tf1, tf2).index(False)
-  low, high = (COUNTS[number - 1] if number else -1), COUNTS[number]
+  low, high = (counts[number - 1] if number else -1), counts[number]
   while high - low > 1:
     middle = (low + high) // 2
     ones, others = rates([middle])
@@ -318,14 +357,14 @@ def _of_exponentials(tf1: _Side, tf2: _Side, pace: float) -> str:
   return ''
 
 
-def _ends(tf1: Sequence[float], tf2: Sequence[float]) -> str:
+def _ends(counts: Sequence[int], tf1: Sequence[float], tf2: Sequence[float]) -> str:
   """Both are the same until one of them stays where it is."""
   apart = are_same(tf1, tf2).index(False)
   ends = [len({*known[-3:]}) == 1 for known in (tf1, tf2)]
-  if apart < len(COUNTS) // 4 or not any(ends) or tf1[-1] == tf2[-1]:
+  if apart < len(counts) // 4 or not any(ends) or tf1[-1] == tf2[-1]:
     return ''
   return (
-    f'the learning rates are the same at least up to step count {COUNTS[apart - 1]:,}, and end at '
+    f'the learning rates are the same at least up to step count {counts[apart - 1]:,}, and end at '
     f'different values: {number_text(tf1[-1])} in TF1 and {number_text(tf2[-1])} in the port at '
-    f'step count {COUNTS[-1]:,}: a bound, an end value, or the steps until it is reached differ'
+    f'step count {counts[-1]:,}: a bound, an end value, or the steps until it is reached differ'
   )

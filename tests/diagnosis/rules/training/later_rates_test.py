@@ -1,0 +1,66 @@
+"""Tests of tf2verify.diagnosis.rules.training.later_rates."""
+
+import math
+
+from absl.testing import absltest, parameterized
+
+from tf2verify.diagnosis.rules.training.later_rates import (
+  COUNTS,
+  are_same,
+  counts_that_tell,
+  first_apart,
+  later_rates,
+)
+
+
+def _stairs(*boundaries):
+  return lambda count: 0.1 ** sum(count > boundary for boundary in boundaries)
+
+
+class Asked:
+  """Both schedules, and how often they were asked."""
+
+  def __init__(self, tf1, tf2):
+    self.sides, self.asked = (tf1, tf2), 0
+
+  def __call__(self, counts):
+    self.asked += len(counts)
+    return tuple([side(count) for count in counts] for side in self.sides)
+
+
+class CountsThatTellTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (_stairs(1000), _stairs(1500)),
+    (_stairs(1000, 5000), _stairs(1500, 5000)),
+    (_stairs(40, 1_000_001), _stairs(40, 1_000_002)),
+    (_stairs(3, 40, 500, 6000), _stairs(3, 40, 500, 6001)),
+    (_stairs(1000), lambda count: 0.1 ** (count >= 1000) if count < 900 or count > 1100 else 0.5),
+  )
+  def test_stairs_between_the_counts(self, tf1, tf2):
+    rates = Asked(tf1, tf2)
+    counts = counts_that_tell(rates)
+    self.assertFalse(all(are_same(*rates(counts))))
+    self.assertContainsSubset(COUNTS, counts)
+    self.assertEqual(sorted(counts), list(counts))
+
+  def test_a_boundary_is_named(self):
+    text = later_rates(Asked(_stairs(1000, 5000), _stairs(1500, 5000)))
+    self.assertIn('at step counts 1,001 and 5,001 in TF1, and at 1,501 and 5,001 in the', text)
+    text = first_apart(Asked(_stairs(1000), _stairs(1500)))
+    self.assertIn('the same up to step count 1,000 and differ from there on', text)
+
+  @parameterized.parameters(
+    (_stairs(1000, 5000),),
+    (lambda count: 0.1 * math.exp(-count / 3000),),
+    (lambda count: 0.1,),
+  )
+  def test_the_same_schedule_is_asked_a_few_times(self, schedule):
+    rates = Asked(schedule, schedule)
+    counts = counts_that_tell(rates)
+    self.assertLess(rates.asked, 5 * len(COUNTS))
+    self.assertTrue(all(are_same(*rates(counts))))
+    self.assertEqual(later_rates(rates), '')
+
+
+if __name__ == '__main__':
+  absltest.main()
