@@ -89,6 +89,30 @@ class RightTest(absltest.TestCase):
       self.assertIn(f'numbers_read_test.py:{line}', reason)
 
 
+  def test_a_rate_that_python_computes_is_not_compared_at_later_counts(self):
+    class Case(ReadsNumbers):
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs), labels)
+        gradients = [self.clipped(one) for one in tape.gradient(loss, layer.trainable_variables)]
+        rate = self.rate_at(int(optimizer.count))
+        for variable, gradient in zip(layer.trainable_variables, gradients, strict=True):
+          variable.assign_sub(rate * gradient)
+        optimizer.count.assign_add(1)
+        return loss
+
+      def make_tf2_optimizer(self):
+        class Counts(tf.Module):
+          def __init__(self):
+            self.count = tf.Variable(0, dtype=tf.int64)
+
+        return Counts()
+
+    verdict = tf2verify.verify(Case, stages=['training_steps']).stages[-1]
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    self.assertIn('Python reads numbers of the step', verdict.proven.reason)
+
+
 class WrongTest(absltest.TestCase):
   def _diagnosed(self, case):
     verdict = tf2verify.verify(case, stages=['training_steps']).stages[-1]

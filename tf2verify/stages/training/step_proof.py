@@ -18,6 +18,7 @@ from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.step_run import StepGraph
+from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
   Related,
@@ -53,9 +54,20 @@ class RelatedStep:
     """The reference's, as it is built."""
     return self.graphs.of_tf1()
 
-  @functools.cached_property
+  @property
   def tf2(self) -> StepGraph:
-    """The port's, as it is traced."""
+    """The port's, as it is traced, which holds for other values, gradients and counts as well.
+
+    Raises:
+      NotTraceable: it cannot be traced, or Python reads numbers of it: with others, the step may
+        be another one.
+    """
+    if self._port.numbers_read:
+      raise NotTraceable(_numbers_read(self._port.numbers_read))
+    return self._port
+
+  @functools.cached_property
+  def _port(self) -> StepGraph:
     return self.graphs.of_tf2(self.tf1)
 
 
@@ -130,8 +142,6 @@ def relate(step: RelatedStep, comparison: Comparison) -> Proven:
 
 def _related(step: RelatedStep, name: str, start: float) -> Related:
   tf1, tf2 = step.tf1, step.tf2
-  if tf2.numbers_read:
-    return not_related(name, _numbers_read(tf2.numbers_read), start)
   for graph in (tf1, tf2):
     if any(node.op in _CONDITIONS for node in graph.graph_def.node):
       return not_related(
