@@ -43,6 +43,11 @@ def label_name(path: str) -> str:
   return f'labels{path}'
 
 
+def is_label(name: str) -> bool:
+  """Returns whether both sides' graphs call a label so, and not an input."""
+  return name.startswith('labels')
+
+
 def gradient_target(path: str) -> str:
   """Returns how both sides' graphs call the gradient of the loss by an output."""
   return f'loss gradient {output_name(path)}'

@@ -177,6 +177,23 @@ class LaterCountsTest(parameterized.TestCase):
     else:
       self.assert_fails(Case)
 
+  def test_a_boundary_between_the_counts_that_are_asked_for(self):
+    class Case(Annealed):
+      def tf1_weight(self):
+        step = v1.train.get_or_create_global_step()
+        return tf.where(step < 1100, 0.5, 0.25)
+
+      def tf2_weight(self, step):
+        return tf.where(step < 1400.0, 0.5, 0.25)
+
+    self.assert_fails(Case, 'had 1,')
+
+    class Right(Case):
+      def tf2_weight(self, step):
+        return tf.where(step < 1100.0, 0.5, 0.25)
+
+    self.assert_passes(Right)
+
   def test_python_counts(self):
     class Case(Annealed):
       def count(self, optimizer):

@@ -16,7 +16,7 @@ from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates, prove
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.loss_function import is_in_model
+from tf2verify.sides.loss_function import is_in_model, is_label
 from tf2verify.sides.side import Inventory, RunSpec, training_name
 from tf2verify.sides.tf1.effects import operations_run
 from tf2verify.sides.tf1.reference import ReferenceGraph
@@ -29,6 +29,7 @@ from tf2verify.stages.comparison.proof_records import (
   gradient_stops,
   proven_record,
 )
+from tf2verify.stages.comparison.uniform_decisions import uniform_decisions
 from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
@@ -244,6 +245,9 @@ def compared(
       with runs() as both:
         found = [pair for pair in found if not is_made_up_for(searched, pair, both)]
         idle = tuple(idle_bounds(proof, both)) if looks_for_idle and not found else ()
+        if looks_for_idle:  # inputs were tried with the forward pass
+          looked_at = is_label if name == LOSSES else lambda place: not is_label(place)
+          idle += tuple(uniform_decisions(proof, both, looked_at))
     except NotApplicable as error:  # a recorded graph may not run here
       idle = (_not_looked_for(error),) if looks_for_idle and not found else ()
   differences = difference_records(proof, [*found, *sizes])

@@ -47,6 +47,8 @@ _GROWTH = 10.0
 _SECONDS = 3.0
 _FIRST = (10**3, 10**5, 10**7, 10**2, 10**4, 10**6, 10)
 _ORDER = (*_FIRST, *(count for count in COUNTS if count not in _FIRST))
+# Weights of fewer values are stairs, whose boundaries are sought.
+_STAIRS, _HALVINGS = 24, 24
 # Rounding is measured in as many runs.
 _PERTURBED = (1, 2)
 _Values = dict[str, np.ndarray]
@@ -227,14 +229,29 @@ class _Pair:
     """Returns the counts to ask for: of those at which all weights are the same, one."""
     if not self._names:
       return []
-    sides = [side.from_count_alone(_ORDER, self._names) for side in (self._tf1, self._tf2)]
-    if not all(sides):
-      return list(_ORDER)
+    known = self._weights(_ORDER)
+    if len(set(known.values())) <= _STAIRS:  # both sides' boundaries may lie between two counts
+      for _ in range(_HALVINGS):
+        pairs = itertools.pairwise(sorted(known))
+        changing = [(a, b) for a, b in pairs if b - a > 1 and known[a] != known[b]]
+        if not changing:
+          break
+        known |= self._weights([(low + high) // 2 for low, high in changing])
     found: dict[bytes, int] = {}
-    for number, count in enumerate(_ORDER):
-      key = b'|'.join(known.values[number].tobytes() for side in sides for known in side)
-      found.setdefault(key, count)
-    return list(found.values())
+    for count, weights in known.items():
+      found.setdefault(weights, count)
+    return list(found.values()) or list(_ORDER)
+
+  def _weights(self, counts: Sequence[int]) -> dict[int, bytes]:
+    """Returns, by count, what both sides compute of it alone; nothing where that is not known."""
+    sides = [side.from_count_alone(counts, self._names) for side in (self._tf1, self._tf2)]
+    if not all(sides):
+      return {}
+    values = [known.values for side in sides for known in side]
+    return {
+      count: b'|'.join(one[number].tobytes() for one in values)
+      for number, count in enumerate(counts)
+    }
 
   def _both(
     self, counts: Sequence[int], names: Collection[str]

@@ -1,6 +1,7 @@
 """Learning rates at counts of steps far beyond those that are taken."""
 
 import itertools
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -94,7 +95,7 @@ def counts_that_tell(rates: Rates) -> tuple[int, ...]:
 
 def _change(one: float, other: float) -> float:
   """Returns how far two rates are apart, relative to the greater one."""
-  return abs(one - other) / max(abs(one), abs(other), np.finfo(np.float64).tiny)
+  return abs(one - other) / max(abs(one), abs(other), sys.float_info.min)
 
 
 def later_rates(rates: Rates) -> str:

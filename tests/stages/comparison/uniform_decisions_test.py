@@ -1,0 +1,118 @@
+"""Comparisons of inputs that have one result for all elements, where not all is proven."""
+
+import abc
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import tf2verify
+from tf2verify import Status
+
+v1 = tf.compat.v1
+
+
+class Tagger(tf2verify.EquivalenceCase, abc.ABC):
+  """Tags of words of one length, and a loss of which the lengths of all rows are full.
+
+  The sum of squares is written in another way by the port, which no rule knows.
+  """
+
+  def build_tf1_graph(self, inputs, training):
+    table = v1.get_variable('table', [9, 4])
+    words = tf.nn.embedding_lookup(table, inputs['words'])
+    known = tf.cast(tf.not_equal(inputs['words'], 0), tf.float32)
+    words *= known[:, :, None]
+    spread = tf.reduce_sum(tf.square(words - tf.reduce_mean(words, 1, keepdims=True)), 1)
+    return v1.layers.dense(words, 3, name='tags') + tf.reduce_sum(spread, 1)[:, None, None]
+
+  def is_word(self, words):
+    return tf.cast(words != 0, tf.float32)
+
+  def make_tf2_layer(self):
+    case = self
+
+    class Port(keras.Model):
+      def __init__(self):
+        super().__init__(name='port')
+        self.table = self.add_weight(shape=(9, 4), name='table')
+        self.tags = keras.layers.Dense(3, name='tags')
+
+      def call(self, inputs):
+        words = tf.gather(self.table, inputs['words'])
+        words *= case.is_word(inputs['words'])[:, :, None]
+        n = tf.cast(tf.shape(words)[1], tf.float32)
+        apart = words[:, :, None] - words[:, None]
+        spread = tf.einsum('bijk,bijk->b', apart, apart) / (2.0 * n)
+        return self.tags(words) + spread[:, None, None]
+
+    return Port()
+
+  def make_inputs(self):
+    return {'words': np.random.RandomState(0).randint(1, 9, (3, 6)).astype(np.int32)}
+
+  def make_labels(self):
+    ids = np.random.RandomState(1).randint(0, 3, (3, 6)).astype(np.int32)
+    return {'ids': ids, 'length': np.full(3, 6, np.int32)}
+
+  def tf1_loss(self, outputs, labels):
+    each = v1.nn.sparse_softmax_cross_entropy_with_logits(labels=labels['ids'], logits=outputs)
+    mask = tf.sequence_mask(labels['length'], tf.shape(outputs)[1], dtype=tf.float32)
+    mask *= tf.cast(labels['ids'] >= 0, tf.float32)
+    return tf.reduce_sum(each * mask) / tf.reduce_sum(mask)
+
+  def is_counted(self, labels, outputs):
+    is_within = tf.range(tf.shape(outputs)[1])[None] < labels['length'][:, None]
+    return is_within & (labels['ids'] > -1)
+
+  def tf2_loss(self, outputs, labels):
+    each = -tf.nn.log_softmax(outputs) * tf.one_hot(labels['ids'], 3)
+    mask = tf.cast(self.is_counted(labels, outputs), tf.float32)
+    return tf.reduce_sum(tf.reduce_sum(each, -1) * mask) / tf.reduce_sum(mask)
+
+
+def _stage(case, stage):
+  verdict = tf2verify.verify(case, [stage])
+  return next(one for one in verdict.stages if one.stage == stage)
+
+
+class UniformDecisionsTest(parameterized.TestCase):
+  def _said(self, stage, **hooks):
+    found = _stage(type('Case', (Tagger,), hooks), stage)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    return ' '.join(found.blind_spots)
+
+  @parameterized.parameters('zero_randomness', 'loss')
+  def test_a_right_port(self, stage):
+    said = self._said(stage)
+    self.assertNotIn('with one result for all elements', said)
+    self.assertNotIn('no operation of the port reads', said)
+
+  def test_an_identifier_that_is_never_the_padding(self):
+    said = self._said(
+      'zero_randomness', is_word=lambda self, words: tf.ones(tf.shape(words), tf.float32)
+    )
+    self.assertIn("tf1 compares ['words'] (NotEqual at uniform_decisions_test.py:", said)
+    self.assertIn('with 0 in some of them the sides differ', said)
+
+  def test_a_label_that_the_port_does_not_read(self):
+    said = self._said('loss', is_counted=lambda self, labels, outputs: labels['ids'] > -1)
+    self.assertIn("tf1 reads labels['length'], and no operation of the port reads its", said)
+
+  def test_a_comparison_that_the_port_alone_has(self):
+    def is_counted(self, labels, outputs):
+      return Tagger.is_counted(self, labels, outputs) & (labels['ids'] < 3)
+
+    # Three is no label that tf1 takes, and tells nothing.
+    self.assertNotIn('compares', self._said('loss', is_counted=is_counted))
+
+    def without_first(self, labels, outputs):
+      return Tagger.is_counted(self, labels, outputs) & (labels['length'][:, None] > 2)
+
+    said = self._said('loss', is_counted=without_first)
+    self.assertIn("the port compares labels['length'] (Greater at", said)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,253 @@
+"""Comparisons of an input that have one result for all its elements, tried with other elements.
+
+A mask of lengths that are all full, a label that nobody ignores, an identifier that is never the
+padding: both sides agree whether or not the port has the comparison. It is known what would make a
+difference, since the comparison says so: elements on its other side are given to both. So is an
+input that one side alone reads.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, TensorKey
+from tf2verify.relation.proof.proving import Proof
+from tf2verify.sides.graphs.run import GraphRun
+
+_COMPARISONS = frozenset(
+  ('Equal', 'NotEqual', 'Less', 'LessEqual', 'Greater', 'GreaterEqual'),
+)
+# What they yield depends on shapes alone.
+_OF_SHAPES = frozenset(('Shape', 'ShapeN', 'Size', 'Rank', 'ZerosLike', 'OnesLike'))
+_MOST_COMPARISONS, _MOST = 12, 3
+# Of the greatest element: what is less may be rounding.
+_CLEAR = 1e-3
+# Libraries compare as well, to check what they are given.
+_WRITTEN = re.compile('[<>]|==|!=|mask|equal|less|greater|length|pad|ignore|where')
+_SIDES = ('tf1', 'the port')
+_TEXT = (
+  '{side} compares {place} ({op}), with one result for all elements; with {value} in some of them '
+  'the sides differ{numbers}: one side may leave out what the other one does not; make the port '
+  'the same as tf1, or give such elements if they can occur'
+)
+
+_UNREAD = (
+  'tf1 reads {place}, and no operation of the port reads its elements; with {value} in some of '
+  'them the sides differ{numbers}: read it as tf1 does'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Comparison:
+  """A comparison of one input with something else."""
+
+  side: int
+  position: int
+  place: str  # the input
+
+  def text(self, graph: OpGraph) -> str:
+    """Returns the operation and its line."""
+    op = graph.ops[self.position]
+    return op.op_type if op.source is None else f'{op.op_type} at {op.source.short}'
+
+
+def uniform_decisions(
+  proof: Proof, runs: tuple[GraphRun, GraphRun], is_of: Callable[[str], bool] = bool
+) -> list[str]:
+  """Returns a sentence for each input for which other elements tell the sides apart.
+
+  Args:
+    proof: of the graphs of the run, which agree.
+    runs: of both sides, at the case's own inputs.
+    is_of: tells by the name of an input whether it is looked at.
+  """
+  sides = proof.tf1, proof.tf2
+  said = dict(_unread(proof, runs, is_of))
+  for number, side in enumerate(sides):
+    for one in _comparisons(number, side.graph, sorted(side.tested)):
+      if is_of(one.place) and one.place not in said and len(said) < _MOST:
+        found = _tried(one, proof, runs)
+        if found:
+          said[one.place] = found
+  return list(said.values())
+
+
+def _comparisons(side: int, graph: OpGraph, tested: Sequence[int]) -> Iterator[_Comparison]:
+  found = 0
+  for position in tested:
+    op = graph.ops[position]
+    is_written = op.source is not None and _WRITTEN.search(op.source.code)
+    if op.op_type not in _COMPARISONS or not is_written or found == _MOST_COMPARISONS:
+      continue
+    if any(_is_size(graph, key) for key in op.inputs):
+      continue  # whether an identifier is one of so many
+    places = _read_by(graph, [position])
+    if len(places) == 1:
+      found += 1
+      yield _Comparison(side, position, next(iter(places)))
+
+
+def _is_size(graph: OpGraph, key: TensorKey) -> bool:
+  """Returns whether a tensor is one number that follows from a shape."""
+  shape = graph.ops[key[0]].outputs[key[1]][1]
+  size = shape is not None and math.prod(n or 0 for n in shape) == 1
+  behind = _behind(graph, [key[0]])
+  return (
+    size
+    and any(graph.ops[n].op_type in _OF_SHAPES for n in behind)
+    and not any(graph.ops[n].op_type in (INPUT, VARIABLE) for n in behind)
+  )
+
+
+def _read_by(graph: OpGraph, positions: Sequence[int]) -> set[str]:
+  """Returns the inputs whose elements operations read; none where they read a variable."""
+  ops = [graph.ops[n] for n in _behind(graph, positions)]
+  if any(op.op_type == VARIABLE or not (op.is_leaf or op.pure) for op in ops):
+    return set()
+  return {op.name for op in ops if op.op_type == INPUT}
+
+
+def _behind(graph: OpGraph, positions: Sequence[int]) -> set[int]:
+  """Returns operations with all whose values they depend on, not their shapes alone."""
+  pending, seen = list(positions), set(positions)
+  while pending:
+    op = graph.ops[pending.pop()]
+    if op.op_type not in _OF_SHAPES:
+      new = {producer for producer, _ in op.inputs} - seen
+      seen |= new
+      pending += new
+  return seen
+
+
+def _unread(
+  proof: Proof, runs: tuple[GraphRun, GraphRun], is_of: Callable[[str], bool]
+) -> Iterator[tuple[str, str]]:
+  """Yields inputs whose elements tf1 alone reads, and what to say where they change its results."""
+  graphs = proof.tf1.graph, proof.tf2.graph
+  read = []
+  for graph in graphs:
+    ends = [position for name, position in graph.targets().items() if name in proof.targets]
+    read.append({graph.ops[n].name for n in _behind(graph, ends) if graph.ops[n].op_type == INPUT})
+  for place in sorted(read[0] - read[1]):
+    leaf = _input(graphs[0], place)
+    known = runs[0].refetched([leaf], {})
+    if not is_of(place) or known is None:
+      continue
+    for value, changed in _changed(known[0], known):
+      results = _results(place, changed, proof.targets, graphs, runs)
+      if results is not None and any(_differ(*pair) for pair in results):
+        yield (
+          place,
+          _UNREAD.format(place=place, value=number_text(value), numbers=_numbers(results)),
+        )
+        break
+
+
+def _tried(one: _Comparison, proof: Proof, runs: tuple[GraphRun, GraphRun]) -> str:
+  """Returns what to say of a comparison; '' where the sides agree on both of its results."""
+  graphs = proof.tf1.graph, proof.tf2.graph
+  graph, run = graphs[one.side], runs[one.side]
+  op = graph.ops[one.position]
+  read = [graph.ops[producer].tensors[number] for producer, number in op.inputs]
+  leaf = _input(graph, one.place)
+  known = run.refetched([op.tensors[0], leaf, *read], {})
+  if known is None or not _is_uniform(known[0]):
+    return ''
+  for value, changed in _changed(known[1], known[2:]):
+    flipped = run.refetched([op.tensors[0]], {leaf: changed})
+    if flipped is None or flipped[0].shape != known[0].shape or _is_same(flipped[0], known[0]):
+      continue
+    results = _results(one.place, changed, proof.targets, graphs, runs)
+    if results is None:
+      continue
+    if not any(_differ(*pair) for pair in results):
+      return ''
+    return _TEXT.format(
+      side=_SIDES[one.side],
+      place=one.place or 'the input',
+      op=one.text(graph),
+      value=number_text(value),
+      numbers=_numbers(results),
+    )
+  return ''
+
+
+def _numbers(results: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+  """Returns the first results that differ, as an addition to a text, if they are numbers."""
+  apart = next(pair for pair in results if _differ(*pair))
+  if any(value.size != 1 for value in apart):
+    return ''
+  return ' (tf1 {:.6g}, tf2 {:.6g})'.format(*(float(value.reshape(())) for value in apart))
+
+
+def _input(graph: OpGraph, place: str) -> str:
+  found = next(op for op in graph.ops if op.op_type == INPUT and op.name == place)
+  return found.tensors[0]
+
+
+def _is_uniform(truths: np.ndarray) -> bool:
+  return truths.size > 0 and bool(np.all(truths == truths.flat[0]))
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+  return bool(np.array_equal(one, other))
+
+
+def _changed(leaf: np.ndarray, read: Sequence[np.ndarray]) -> Iterator[tuple[float, np.ndarray]]:
+  """Yields a number, and an input of which some elements are that number.
+
+  Args:
+    leaf: the input.
+    read: what the comparison reads: a constant, the places within a row.
+  """
+  if leaf.dtype.kind not in 'iuf' or not leaf.size:
+    return
+  numbers = [one for one in read if one.size and one.dtype.kind in 'iuf']
+  bounds = [float(f(one)) for one in numbers for f in (np.min, np.max)]
+  halves = [float(np.min(leaf)) // 2, float(np.max(leaf)) // 2]
+  near = [bound + by for by in (0.0, -1.0, 1.0) for bound in bounds]
+  kind = np.iinfo(leaf.dtype) if leaf.dtype.kind in 'iu' else np.finfo(leaf.dtype)
+  for value in dict.fromkeys((*halves, *near)):
+    if not kind.min <= value <= kind.max or np.all(leaf == value):
+      continue
+    changed = np.array(leaf)
+    if changed.ndim > 1:  # the end of each row, where padding is
+      changed[..., max(changed.shape[-1] // 2, 1) :] = value
+    else:
+      changed.reshape(-1)[min(1, changed.size - 1) :: 2] = value
+    if not _is_same(changed, leaf):
+      yield value, changed
+
+
+def _results(
+  place: str,
+  changed: np.ndarray,
+  targets: Sequence[str],
+  graphs: tuple[OpGraph, OpGraph],
+  runs: tuple[GraphRun, GraphRun],
+) -> list[tuple[np.ndarray, np.ndarray]] | None:
+  """Returns the results of both sides in pairs; None where tf1 has none for such an input."""
+  found = []
+  for graph, run in zip(graphs, runs, strict=True):
+    ends = graph.targets()
+    read = [graph.ops[ends[name]].inputs[0] for name in targets if name in ends]
+    wanted = [graph.ops[producer].tensors[number] for producer, number in read]
+    given = {op.tensors[0]: changed for op in graph.ops if op.op_type == INPUT and op.name == place}
+    values = run.refetched(wanted, given)
+    if values is None:
+      return None
+    found.append(values)
+  if not all(bool(np.isfinite(value).all()) for value in found[0] if value.dtype.kind in 'fc'):
+    return None
+  return list(zip(*found, strict=True)) if len(found[0]) == len(found[1]) else None
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+  if one.shape != other.shape or one.dtype.kind not in 'fiub' or not one.size:
+    return False
+  first, second = (np.asarray(value, np.float64) for value in (one, other))
+  return not float(np.max(np.abs(first - second))) <= _CLEAR * float(np.max(np.abs(first)))
