@@ -24,6 +24,19 @@ from tf2verify.stages.comparison.comparing import Comparison
 pytestmark = pytest.mark.starts_processes
 
 
+_RAISING = """
+class ARaisingCase(BaseCase):
+  def make_tf2_layer(self):
+    raise ValueError('planted')
+
+
+class IncompleteCase(EquivalenceCase):
+  pass
+
+
+if __name__"""
+
+
 class ProveTest(absltest.TestCase):
   def _prove(self, *arguments: str) -> tuple[int, str, str]:
     said, complained = io.StringIO(), io.StringIO()
@@ -54,6 +67,25 @@ class ProveTest(absltest.TestCase):
     self.assertEqual(status, 2)
     self.assertIn('has no case NoCase', complained)
     self.assertEqual(self._prove()[0], 2)
+
+  def test_a_case_that_raises_keeps_no_other_from_being_proven(self) -> None:
+    console.wide(self)
+    temporary = tempfile.TemporaryDirectory()
+    self.addCleanup(temporary.cleanup)
+    folder = pathlib.Path(temporary.name).resolve()
+    console.write_files(folder, raising_test=console.CASES.replace('if __name__', _RAISING))
+    status, said, complained = self._prove(
+      str(folder / 'raising_test.py'), '--report_dir', str(folder / 'reports')
+    )
+    self.assertEqual((status, complained), (1, ''))
+    self.assertIn('ARaisingCase: ERROR on the tf2 side: make_tf2_layer raised ValueError: ', said)
+    self.assertIn('  | ValueError: planted\n', said)
+    self.assertIn('IncompleteCase: ERROR on the case side: ', said)
+    self.assertIn('RightCase: 4 of 4 operations of the port proven for all inputs\n', said)
+    self.assertIn('WrongCase: ', said)
+    self.assertLen(list((folder / 'reports').iterdir()), 4)
+    (report,) = (folder / 'reports').glob('*ARaisingCase.proof.json')
+    self.assertEqual(json.loads(report.read_text())['error']['side'], 'tf2')
 
 
 class RunTest(absltest.TestCase):

@@ -483,7 +483,7 @@ class NewCaseTest(parameterized.TestCase):
     self.assertIn("'words': np.random.default_rng(0).integers", found['features'].text)
     self.assertIn("'mask': np.array([[1", found['features'].text)
     self.assertEqual(
-      found['ids'].text, 'np.random.default_rng(1).integers(0, 8, (2, 5), dtype=np.int64)'
+      found['ids'].text, 'np.random.default_rng(2).integers(0, 8, (2, 5), dtype=np.int64)'
     )
     self.assertEqual(found['ids'].reason, 'its shape is that of the placeholder in line 2')
     self.assertIn('(2, 32, 32, 3)', found['image'].text)

@@ -1,11 +1,14 @@
 """`python -m tf2verify new`: writes the first case for a TF1 function."""
 
 import os
+import shlex
 import textwrap
 from collections.abc import Sequence
 
 from tf2verify.commands.tf1_inputs import Input, inputs_of
+from tf2verify.commands.tf1_modules import can_be_written, shown_file
 from tf2verify.commands.tf1_replacements import Replacement, replacements_of
+from tf2verify.commands.tf1_shapes import placeholders_inside
 from tf2verify.commands.tf1_source import Parameter, Tf1Source, read_source
 from tf2verify.commands.tf1_training import called_by_hooks, optional_hooks_of
 from tf2verify.environment.case_files import shown_path
@@ -44,30 +47,57 @@ def new_case(target: str) -> str:
 
 def _text(source: Tf1Source) -> str:
   if not any(one.role == 'input' for one in source.taken):
-    raise UsageError(
-      f'{source.function.name} ({shown_path(source.path)}, line {source.function.lineno}) has no '
-      'parameter that takes tensors; a case feeds the model its inputs: give the function that '
-      'builds the outputs from them'
-    )
+    raise UsageError(_without_inputs(source))
   inputs = inputs_of(source)
   head = _head(source, replacements_of(source))
   body = '\n'.join([*_outputs(source), *_port(source), '', '', *_case(source, inputs)])
   # Of the hooks that are comments, too: they run as soon as they are none.
   names = sorted({source.owner or source.function.name, *called_by_hooks(source)})
+  by_import = can_be_written(source.module)
+  libraries = [] if by_import else ['import importlib']
+  libraries += ['import types'] if 'types.' in body else []
+  statement = [f'from {source.module} import {", ".join(names)}']
   return '\n'.join(
     [
       *head,
-      *(['import types', ''] if 'types.' in body else []),
+      *([*libraries, ''] if libraries else []),
       'import numpy as np',
       'import tensorflow as tf',
       '',
       'import tf2verify',
-      f'from {source.module} import {", ".join(names)}',
+      *(statement if by_import else _imported_by_function(source.module, names)),
       '',
       '',
       body,
       '',
     ]
+  )
+
+
+def _imported_by_function(module: str, names: Sequence[str]) -> list[str]:
+  """Returns the import of a module that the statement `import` cannot name."""
+  return [
+    '',
+    f'_module = importlib.import_module({module!r})  # `import` takes no such name',
+    *(f'{name} = _module.{name}' for name in names),
+  ]
+
+
+def _without_inputs(source: Tf1Source) -> str:
+  """Returns what is wrong with a function that has no inputs, and what to do."""
+  name = source.function.name
+  name = f'{source.owner}.{name}' if source.owner else name
+  line = source.function.lineno
+  wrong = f'{name} ({shown_path(source.path)}, line {line}) has no parameter that takes tensors'
+  made = ', '.join(f'{one} (line {line})' for one, line in placeholders_inside(source))
+  if not made:
+    return (
+      f'{wrong}; a case feeds the model its inputs: give the function that builds the outputs from '
+      'them'
+    )
+  return (
+    f'{wrong}, but placeholders inside: {made}; a case feeds the model its inputs: turn the '
+    f'placeholders into parameters of {name}, then run this command again'
   )
 
 
@@ -82,9 +112,12 @@ def write_new(target: str, out: str | None) -> str:
     What to print.
 
   Raises:
-    UsageError: the file exists already or cannot be written, or as of `new_case`.
+    UsageError: the file exists already, is no Python file or cannot be written, or as of
+      `new_case`.
   """
   source = read_source(target)
+  if out is not None:
+    _require_case_file(out)
   text = _text(source)
   if out is None:
     return text.removesuffix('\n')
@@ -102,30 +135,45 @@ def write_new(target: str, out: str | None) -> str:
   # Those of the port, too: until there is one, the TF1 code runs as the port.
   first = replacements_of(source)
   if first:
-    name = os.path.basename(source.path)
-    places = ', '.join(f'{name}:{line}' for line in dict.fromkeys(one.line for one in first[:3]))
+    places = ', '.join(dict.fromkeys(one.place for one in first[:3]))
     more = ', …' if len(first) > 3 else ''
     lines += f', {len(first)} to replace first ({places}{more}, listed at its top)'
-  return f'wrote {out}: {lines}, then: python -m tf2verify run {out}'
+  return f'wrote {out}: {lines}, then: python -m tf2verify run {shlex.quote(out)}'
+
+
+def _require_case_file(out: str) -> None:
+  """Raises `UsageError` for a file that the command `run` could not import."""
+  stem, suffix = os.path.splitext(os.path.basename(out))
+  if suffix == '.py' and '.' not in stem:
+    return
+  name = f'{(stem if suffix else os.path.basename(out)).replace(".", "_") or "model"}'
+  name += '' if name.endswith(('_case', '_test')) else '_case'
+  suggested = os.path.join(os.path.dirname(out), f'{name}.py')
+  raise UsageError(
+    f'could not write {out}: a case is run as a Python module, so its file ends in .py and has no '
+    f'other dot in its name; such as --out {shlex.quote(suggested)}'
+  )
 
 
 def _head(source: Tf1Source, replacements: Sequence[Replacement]) -> list[str]:
-  path, name = shown_path(source.path), source.function.name
+  file, name = shown_file(source.path, source.path), source.function.name
   if source.owner:
     name = source.owner if name.startswith('__') else f'{source.owner}.{name}'
-  lines = [f'"""Compares {name} of {os.path.basename(path)} with its port."""', '']
+  # In a string, a backslash or quote of a file name would be one of Python.
+  title = file.replace('\\', '/').replace('"', "'")
+  lines = [f'"""Compares {name} of {title} with its port."""', '']
   groups = (
-    (False, f'To be replaced before {os.path.basename(path)} runs under TensorFlow 2:'),
+    (False, f'To be replaced before {file} runs under TensorFlow 2:'),
     (True, 'To be replaced before it runs as the port, which is this code until you write one:'),
   )
   for in_port, title in groups:
     found = [one for one in replacements if one.in_port is in_port]
     lines += [f'# {title}'] if found else []
     for one in found[:_SHOWN]:
-      place = f'{os.path.basename(path)}:{one.line}'
-      lines += _comment(f'{place}: {one.code} -> {one.advice}')
+      lines += _comment(f'{one.place}: {one.code} -> {one.advice}')
     if len(found) > _SHOWN:
-      lines.append(f'#   and {len(found) - _SHOWN} more')
+      files = ', '.join(dict.fromkeys(one.file for one in found[_SHOWN:]))
+      lines += _comment(f'and {len(found) - _SHOWN} more in {files}')
     lines += [''] if found else []
   return lines
 
@@ -145,8 +193,9 @@ def _name(source: Tf1Source) -> str:
 
 
 def _port_name(source: Tf1Source) -> str:
-  """Returns the name of the port's class, which is not that of a class of TF1."""
-  return f'{_name(source)}Port' if source.owner else _name(source)
+  """Returns the name of the port's class, which is not that of a class or function of TF1."""
+  name = _name(source)
+  return f'{name}Port' if name in (source.owner, source.function.name) else name
 
 
 def _outputs(source: Tf1Source) -> list[str]:
@@ -203,12 +252,14 @@ def _case(source: Tf1Source, inputs: Sequence[Input]) -> list[str]:
     '  def make_inputs(self):  # numpy, the same for both sides',
   ]
   if len(inputs) == 1:
-    lines += [*_checked(inputs[0].reason), f'    return {inputs[0].text}']
+    text = inputs[0].text.replace('\n', '\n    ')
+    lines += [*_checked(inputs[0].reason), f'    return {text}']
   else:
     lines.append('    return {')
     for one in inputs:
       lines += [f'  {line}' for line in _checked(one.reason)]
-      lines.append(f'      {one.name!r}: {one.text},')
+      text = one.text.replace('\n', '\n      ')
+      lines.append(f'      {one.name!r}: {text},')
     lines.append('    }')
   lines.append('')
   hooks = optional_hooks_of(source)

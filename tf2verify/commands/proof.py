@@ -1,40 +1,64 @@
-"""What of a case is proven by its two graphs alone: nothing of it is run."""
+"""What of a case is proven by its two graphs alone: nothing of it is run, if possible."""
 
 import time
+from typing import Any
 
 from tf2verify.case import EquivalenceCase, declared_case, place_of
-from tf2verify.records.case_proof import CaseProof
+from tf2verify.commands.proof_report import ProofReport
+from tf2verify.errors import EnvironmentProblem, Tf2VerifyError, UsageError
 from tf2verify.sides.process import freed_memory
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
-from tf2verify.stages.comparison.unrun_proof import unrun_proof
+from tf2verify.stages.comparison.unrun_proof import FailedWithValues, UnrunProof, unrun_proof
+from tf2verify.stages.raised import defect_record, error_record
 
 
-def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) -> CaseProof:
+def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) -> Any:
   """Relates the two graphs of a case, operation by operation, without running either.
 
   The reference's graph is built and the port is traced. As far as it can be, the port is made of
   variables that have a shape and no value, so that models can be related that do not fit this
-  machine.
+  machine. What a hook raises, or an incomplete case, is reported: it keeps no other case from being
+  proven.
 
   Args:
     case: a subclass of `EquivalenceCase`.
     progress: called with one line of text before every long step.
 
+  Returns:
+    A `ProofReport`; as Any, since `write_proof`, which takes it, asks for a `CaseProof`.
+
   Raises:
-    CaseDefinitionError: the class is not a complete case.
-    Tf2VerifyError: a hook raises, or a side cannot be made.
+    EnvironmentProblem: no case can be proven in this process.
+    UsageError: something that the command was given cannot be read.
   """
   start = time.perf_counter()
-  declared = declared_case(case)
   process_state.require_eager()
+  allocated = ''
   try:
-    with process_state.preserved(), references.conditions(declared):
-      found = unrun_proof(declared, progress or (lambda _: None))
+    return _report(case, _unrun_proof(case, progress or (lambda _: None)), start)
+  except (EnvironmentProblem, UsageError):
+    raise
+  except FailedWithValues as error:
+    record, allocated = error_record(error.error), error.allocated
+  except Tf2VerifyError as error:
+    record = error_record(error)
+  except Exception as error:  # noqa: BLE001 - the proofs of other cases are not lost
+    record = defect_record(error)
   finally:
     freed_memory.give_back()
-  return CaseProof(
+  return ProofReport(case.__name__, place_of(case), (), allocated=allocated, error=record)
+
+
+def _unrun_proof(case: type[EquivalenceCase], progress: Progress) -> UnrunProof:
+  declared = declared_case(case)
+  with process_state.preserved(), references.conditions(declared):
+    return unrun_proof(declared, progress)
+
+
+def _report(case: type[EquivalenceCase], found: UnrunProof, start: float) -> ProofReport:
+  return ProofReport(
     case.__name__,
     place_of(case),
     found.runs,
@@ -42,4 +66,6 @@ def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) ->
     found.only_tf2,
     found.allocated,
     (*found.seconds, ('in all', time.perf_counter() - start)),
+    found.differing,
+    found.ran_both,
   )

@@ -9,10 +9,10 @@ def add_prove(commands: Any) -> None:
     'prove',
     help='prove what is the same for all inputs, by comparing both graphs without running them',
     description='Builds the TF1 graph, traces the port, and compares the two, operation '
-    'by operation. Nothing is run, and variables are not allocated if possible, so that models '
+    'by operation. If possible, nothing is run and no variable is allocated, so that models '
     'that do not fit this machine can be compared.',
-    epilog='exit status: 0 everything is proven, 1 something differs or is not proven, 2 usage or '
-    'environment',
+    epilog='exit status: 0 everything is proven, 1 something differs or is not proven, or a case '
+    'raises, 2 usage or environment',
   )
   prove.add_argument('targets', nargs='+', metavar='PATH[::Case]', help='as for run')
   prove.add_argument(

@@ -6,21 +6,19 @@ import re
 from collections.abc import Iterator
 
 from tf2verify.commands import tf1_contrib
-from tf2verify.commands.tf1_source import Tf1Source, called
+from tf2verify.commands.tf1_classes import bases_of
+from tf2verify.commands.tf1_imports import old_imports
+from tf2verify.commands.tf1_modules import imported_files, shown_file
+from tf2verify.commands.tf1_source import Tf1Source
+from tf2verify.commands.tf1_syntax import called, dotted
 
-# Names of TF1 that `tensorflow` no longer has.
-_ONLY_IN_V1 = frozenset(
-  (
-    'ConfigProto', 'GraphKeys', 'Session', 'add_to_collection', 'app', 'assign', 'assign_add',
-    'contrib', 'div', 'flags', 'get_collection', 'get_default_graph', 'get_variable',
-    'get_variable_scope', 'gfile', 'global_variables_initializer', 'layers', 'log', 'logging',
-    'placeholder', 'placeholder_with_default', 'random_normal', 'random_uniform', 'rsqrt',
-    'summary', 'to_float', 'to_int32', 'to_int64', 'truncated_normal', 'variable_scope',
-  )
-)  # fmt: skip
 # What cannot be done while a module is imported, since there is no graph.
-_NEEDS_A_GRAPH = ('placeholder', 'placeholder_with_default', 'Session', 'InteractiveSession')
+_PLACEHOLDERS = ('placeholder', 'placeholder_with_default', 'sparse_placeholder')
+_NEEDS_A_GRAPH = (*_PLACEHOLDERS, 'Session', 'InteractiveSession')
+# What a script does, and a module that is imported must not.
+_OF_SCRIPTS = ('load_data', 'maybe_download', 'parse_args', 'read_data_sets', 'run')
 _AT_IMPORT = 'runs when the module is imported, outside of a graph: move it into a function'
+_SCRIPT = 'runs when the module is imported: move it into a function'
 # Layers that make variables.
 _LAYERS = frozenset(
   (
@@ -28,6 +26,7 @@ _LAYERS = frozenset(
     'convolution2d', 'dense', 'fully_connected', 'layer_norm', 'linear', 'separable_conv2d',
   )
 )  # fmt: skip
+_OPTIMIZERS = ('apply_gradients', 'create_train_op', 'minimize', 'optimize_loss')
 _LONGEST = 60
 
 
@@ -40,62 +39,53 @@ class Replacement:
     code: what stands there.
     advice: what to put in its place.
     in_port: whether it may stay in the TF1 code, and not in the port.
+    file: what it is in, as seen from the working folder.
   """
 
   line: int
   code: str
   advice: str
   in_port: bool = False
+  file: str = ''
+
+  @property
+  def place(self) -> str:
+    """The file and the line."""
+    return f'{self.file}:{self.line}'
 
 
 def replacements_of(source: Tf1Source) -> list[Replacement]:
-  """Returns what has to be replaced in the module of a function, by line."""
+  """Returns what has to be replaced, by line: in a module, and in those that it imports."""
   found = [
-    *_imports(source.tree),
-    *_contrib(source.tree),
-    *_at_import(source.tree),
+    *_of_any_module(source.tree),
     *_of_function(source),
     *_unnamed(source),
     *_of_port(source.tree),
   ]
-  unique = {(one.line, one.advice): one for one in found}
-  return sorted(unique.values(), key=lambda one: (one.in_port, one.line))
+  files = {source.path: found}
+  for path, tree in imported_files(source.path, source.tree).items():
+    files[path] = list(_of_any_module(tree))
+  return [
+    dataclasses.replace(one, file=shown_file(path, source.path))
+    for in_port in (False, True)
+    for path, ones in files.items()
+    for one in sorted({(one.line, one.advice): one for one in ones}.values(), key=_line)
+    if one.in_port is in_port
+  ]
 
 
-def _dotted(node: ast.AST) -> str:
-  """Returns `tf.contrib.slim` of an attribute chain; '' for anything else."""
-  if isinstance(node, ast.Name):
-    return node.id
-  if isinstance(node, ast.Attribute):
-    below = _dotted(node.value)
-    return f'{below}.{node.attr}' if below else ''
-  return ''
+def _line(one: Replacement) -> int:
+  return one.line
 
 
-def _imports(tree: ast.Module) -> Iterator[Replacement]:
-  """Yields `import tensorflow as tf` where names of TF1 are used through it."""
-  for node in ast.walk(tree):
-    if not isinstance(node, ast.Import):
-      continue
-    for alias in node.names:
-      if alias.name != 'tensorflow':
-        continue
-      name = alias.asname or alias.name
-      used = {
-        dotted.split('.')[1]
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Attribute) and (dotted := _dotted(one)).startswith(f'{name}.')
-      }
-      if used & _ONLY_IN_V1:
-        yield Replacement(node.lineno, _code(node), f'import tensorflow.compat.v1 as {name}')
-
-
-def _contrib(tree: ast.Module) -> Iterator[Replacement]:
-  for node, advice in tf1_contrib.uses(tree):
+def _of_any_module(tree: ast.Module) -> Iterator[Replacement]:
+  """Yields what keeps a module from being imported or used, whichever function is called."""
+  for node, advice in old_imports(tree):
     yield Replacement(node.lineno, _code(node), advice)  # type: ignore[attr-defined]
   for node in ast.walk(tree):
     if isinstance(node, ast.Call) and called(node) == 'HParams':
       yield Replacement(node.lineno, _code(node), tf1_contrib.HPARAMS)
+  yield from _at_import(tree)
 
 
 def _at_import(tree: ast.Module) -> Iterator[Replacement]:
@@ -113,8 +103,15 @@ def _at_import(tree: ast.Module) -> Iterator[Replacement]:
     if name in ('Variable', 'get_variable'):
       advice = 'make it in the function: made at import, it is in no graph, and in no layer'
       yield Replacement(node.lineno, _code(node), advice)
-    elif name in _NEEDS_A_GRAPH or name == 'minimize' or name.endswith('Optimizer'):
+    elif name in _NEEDS_A_GRAPH or _is_optimizer(name):
       yield Replacement(node.lineno, _code(node), _AT_IMPORT)
+    elif name in _OF_SCRIPTS:
+      yield Replacement(node.lineno, _code(node), _SCRIPT)
+
+
+def _is_optimizer(name: str) -> bool:
+  """Says whether a call makes an optimizer or a train op."""
+  return name in _OPTIMIZERS or name.endswith('Optimizer')
 
 
 def _is_main(node: ast.AST) -> bool:
@@ -123,29 +120,30 @@ def _is_main(node: ast.AST) -> bool:
 
 def _of_function(source: Tf1Source) -> Iterator[Replacement]:
   """Yields what a builder of a graph must not do; looked for in the function, or its class."""
-  classes = (node for node in source.tree.body if isinstance(node, ast.ClassDef))
-  owner = next((node for node in classes if node.name == source.owner), None)
-  for node in ast.walk(owner or source.function):
+  classes = {node.name: node for node in source.tree.body if isinstance(node, ast.ClassDef)}
+  owner = classes.get(source.owner)
+  places = [owner, *bases_of(owner, classes)] if owner else [source.function]
+  for node in (below for place in places for below in ast.walk(place)):
     if isinstance(node, ast.Call):
       name = called(node)
-      if name == 'placeholder':
+      if name in _PLACEHOLDERS:
         yield Replacement(node.lineno, _code(node), 'take it as a parameter: inputs are given')
       elif name in ('Session', 'InteractiveSession'):
         yield Replacement(node.lineno, _code(node), 'return the tensors: tf2verify runs them')
-      elif name.endswith('Optimizer') or name == 'minimize':
+      elif _is_optimizer(name):
         yield Replacement(
           node.lineno, _code(node), 'leave it out here, and return it in make_tf1_optimizer'
         )
       elif name in ('EstimatorSpec', 'TPUEstimatorSpec'):
         yield Replacement(node.lineno, _code(node), 'return the tensors that are in it')
-    elif isinstance(node, ast.Attribute) and _dotted(node.value).endswith('estimator.ModeKeys'):
+    elif isinstance(node, ast.Attribute) and dotted(node.value).endswith('estimator.ModeKeys'):
       texts = {'TRAIN': 'train', 'EVAL': 'eval', 'PREDICT': 'infer'}
       if node.attr in texts:
         advice = f'{texts[node.attr]!r}: tf.estimator is gone since TensorFlow 2.16'
-        yield Replacement(node.lineno, _dotted(node), advice)
-    elif isinstance(node, ast.Attribute) and _dotted(node.value) == 'FLAGS':
+        yield Replacement(node.lineno, dotted(node), advice)
+    elif isinstance(node, ast.Attribute) and dotted(node.value) == 'FLAGS':
       yield Replacement(
-        node.lineno, _dotted(node), 'take it as a parameter: flags are not parsed here'
+        node.lineno, dotted(node), 'take it as a parameter: flags are not parsed here'
       )
 
 
@@ -161,7 +159,7 @@ def _unnamed(source: Tf1Source) -> Iterator[Replacement]:
   for node in ast.walk(source.function):
     if not isinstance(node, ast.Call) or node in scoped or called(node) not in _LAYERS:
       continue
-    module = _dotted(node.func).rpartition('.')[0]
+    module = dotted(node.func).rpartition('.')[0]
     named = any(word.arg in ('name', 'scope') for word in node.keywords)
     if not named and re.search(r'(^|\.)(layers|slim|tf_slim)$', module):
       advice = 'in the port: name it as in TF1, since unnamed layers count up at each call'

@@ -1,9 +1,12 @@
 """Shapes that the code of a TF1 module shows: of its placeholders and tables."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
-from tf2verify.commands.tf1_source import Parameter, Tf1Source, called, last_word, text_of
+from tf2verify.commands.tf1_source import Tf1Source
+from tf2verify.commands.tf1_syntax import called, inner_function, last_word, passed, text_of
+
+_PLACEHOLDERS = ('placeholder', 'placeholder_with_default', 'sparse_placeholder')
 
 
 def placeholders(source: Tf1Source) -> dict[str, tuple[str, tuple[int | None, ...] | None, int]]:
@@ -29,10 +32,34 @@ def placeholders(source: Tf1Source) -> dict[str, tuple[str, tuple[int | None, ..
   for node in ast.walk(source.tree):
     if isinstance(node, ast.Call) and called(node) in (source.function.name, source.owner):
       is_owner = called(node) == source.owner
-      for parameter, value in _passed(node, source.made_with if is_owner else source.parameters):
+      taken = source.made_with if is_owner else source.parameters
+      for parameter, value in passed(node, [one.name for one in taken]):
         if last_word(value) in made:
           found.setdefault(parameter, made[last_word(value)])
   return found
+
+
+def placeholders_inside(source: Tf1Source) -> list[tuple[str, int]]:
+  """Returns name and line of the placeholders that a function makes or reads from its module."""
+  inside: dict[str, ast.FunctionDef] = {}
+  waiting = [source.function, *([source.functions['__init__']] if source.made_with else [])]
+  while waiting:
+    function = waiting.pop()
+    inside[function.name] = function
+    calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+    inner = [inner_function(call, source.functions) for call in calls]
+    waiting += [one for one in inner if one is not None and one.name not in inside]
+  nodes = [node for function in inside.values() for node in ast.walk(function)]
+  read = {node.id for node in nodes if isinstance(node, ast.Name)}
+  outside = (node for node in source.tree.body if isinstance(node, ast.Assign))
+  nodes += [node for node in outside if last_word(node.targets[0]) in read]
+  found = {node.value: last_word(node.targets[0]) for node in nodes if isinstance(node, ast.Assign)}
+  calls = (node for node in nodes if isinstance(node, ast.Call))
+  made = [*calls, *(value for value in found if isinstance(value, ast.Call))]
+  return sorted(
+    {(found.get(one) or called(one), one.lineno) for one in made if called(one) in _PLACEHOLDERS},
+    key=lambda one: one[1],
+  )
 
 
 def rows_of_table(tree: ast.Module, call: ast.Call) -> int | None:
@@ -57,14 +84,6 @@ def rows_of_table(tree: ast.Module, call: ast.Call) -> int | None:
   given = {word.arg: word.value for word in made[0].keywords}
   shape = made[0].args[1] if len(made[0].args) > 1 else given.get('shape')
   return (_shape(shape, numbers) or (None,))[0]
-
-
-def _passed(call: ast.Call, parameters: Sequence[Parameter]) -> Iterator[tuple[str, ast.expr]]:
-  for parameter, value in zip(parameters, call.args, strict=False):
-    yield parameter.name, value
-  for word in call.keywords:
-    if word.arg is not None:
-      yield word.arg, word.value
 
 
 def _numbers(tree: ast.Module) -> dict[str, int]:

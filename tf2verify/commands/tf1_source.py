@@ -4,27 +4,23 @@ import ast
 import dataclasses
 import difflib
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.commands import tf1_classes
-from tf2verify.commands.tf1_classes import is_own
+from tf2verify.commands.tf1_modules import module_name
+from tf2verify.commands.tf1_roles import role_of
+from tf2verify.commands.tf1_syntax import (
+  called,
+  inner_function,
+  last_word,
+  passed,
+  plain_parameters,
+  text_of,
+)
 from tf2verify.errors import UsageError
 
-_TRAINING = ('training', 'is_training', 'train', 'is_train')
-_LABELS = ('labels', 'label', 'targets', 'target')
-_OBJECTS = ('params', 'hparams', 'hps', 'config', 'cfg', 'flags', 'options', 'args')
-# A parameter that is a number of something, and not a tensor, by the words of its name.
-_NUMBER = re.compile(
-  r'(^|_)(num|n|size|dim|dims|depth|units|classes|hidden|layers|channels|filters|heads|blocks|'
-  r'vocab|vocabulary|width|height|'
-  r'rate|prob|dropout|epsilon|decay|momentum|scale|factor|lr|stddev|actions)(_|\d*$)'
-)
-# What an annotation says of a parameter, by its last word.
-_ANNOTATED = {'int': 'number', 'float': 'number', 'str': 'text', 'bool': 'text', 'Tensor': 'input'}
 _DEEPEST = 3
-_TEXT = ('scope', 'name', 'activation', 'initializer', 'regularizer', 'data_format', 'reuse')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,15 +115,16 @@ def read_source(target: str) -> Tf1Source:
     raise UsageError(f'{path} cannot be read: {error.strerror}') from error
   except (SyntaxError, ValueError) as error:
     line = f', line {error.lineno}' if isinstance(error, SyntaxError) else ''
+    said = error.msg if isinstance(error, SyntaxError) else str(error)  # without its own line
     raise UsageError(
-      f'{path}{line} is not Python {sys.version_info[0]}: {error}; code of Python 2 has to be '
+      f'{path}{line} is not Python {sys.version_info[0]}: {said}; code of Python 2 has to be '
       'converted first (python 2to3, or the package modernize)'
     ) from error
   functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
   classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
   first, _, method = name.partition('.')
   if first in classes:
-    return _of_class(path, tree, functions, classes[first], method)
+    return _of_class(path, tree, functions, classes, classes[first], method)
   if name not in functions:
     known = [*functions, *classes]
     close = difflib.get_close_matches(name, known, 1)
@@ -138,24 +135,25 @@ def read_source(target: str) -> Tf1Source:
     )
   function = functions[name]
   parameters = tuple(_parameters(functions, function))
-  return Tf1Source(path, _module_name(path), function, tree, parameters, functions)
+  return Tf1Source(path, module_name(path), function, tree, parameters, functions)
 
 
 def _of_class(
   path: str,
   tree: ast.Module,
   functions: Mapping[str, ast.FunctionDef],
+  classes: Mapping[str, ast.ClassDef],
   owner: ast.ClassDef,
   name: str,
 ) -> Tf1Source:
   """Returns a method, or a class that is called, or that builds the model when it is made."""
-  methods = tf1_classes.methods_of(owner)
+  methods = tf1_classes.methods_of(owner, classes)
   known = {**functions, **methods}
   constructor = methods.get('__init__')
   made_with = tuple(_parameters(known, constructor)) if constructor else ()
   if not name and '__call__' in methods:
     name = '__call__'
-  if not name and any(one.role == 'input' for one in made_with):
+  if not name and constructor and _builds(constructor, made_with):
     name = '__init__'
   public = [f'{owner.name}.{one}' for one in methods if not one.startswith('__')]
   if name not in methods:
@@ -168,7 +166,7 @@ def _of_class(
   returns = name != '__init__' and tf1_classes.returns_something(function)
   return Tf1Source(
     path,
-    _module_name(path),
+    module_name(path),
     function,
     tree,
     () if name == '__init__' else tuple(_parameters(known, function)),
@@ -179,6 +177,15 @@ def _of_class(
     tf1_classes.is_decorated(function, 'property'),
     () if returns else tuple(tf1_classes.sets(builders)),
   )
+
+
+def _builds(constructor: ast.FunctionDef, parameters: Sequence[Parameter]) -> bool:
+  """Says whether a constructor takes tensors, or makes placeholders in their place."""
+  makes = any(
+    isinstance(node, ast.Call) and called(node).startswith('placeholder')
+    for node in ast.walk(constructor)
+  )
+  return makes or any(one.role == 'input' for one in parameters)
 
 
 def _path_of(place: str) -> str:
@@ -195,16 +202,6 @@ def _path_of(place: str) -> str:
     f'no module {place}: neither in the working folder nor on the path of Python; give its file, '
     'such as models/net.py:FUNCTION'
   )
-
-
-def _module_name(path: str) -> str:
-  """Returns the name that a file is imported by: dotted where it is part of a package."""
-  folder, name = os.path.split(os.path.abspath(path))
-  parts = [] if name == '__init__.py' else [name.removesuffix('.py')]
-  while os.path.isfile(os.path.join(folder, '__init__.py')):
-    folder, package = os.path.split(folder)
-    parts.insert(0, package)
-  return '.'.join(parts)
 
 
 def _parameters(
@@ -225,7 +222,7 @@ def _parameters(
     annotated = last_word(one.annotation)
     yield Parameter(
       one.arg,
-      _role(one.arg, has_default, annotated),
+      role_of(one.arg, has_default, annotated, _places(functions, function, one.arg), functions),
       has_default,
       one.arg in named,
       tuple(fields),
@@ -233,30 +230,6 @@ def _parameters(
       annotated == 'int',
       tuple(_unpacked(function, one.arg)),
     )
-
-
-def _role(name: str, has_default: bool, annotated: str) -> str:
-  low = name.lower()
-  if low in _TRAINING:
-    return 'training'
-  if low == 'mode':
-    return 'mode'
-  if low in _LABELS:
-    return 'labels'
-  if low in _OBJECTS:
-    return 'object'
-  if low in _TEXT or has_default:
-    return 'text'
-  if annotated in _ANNOTATED:
-    return _ANNOTATED[annotated]
-  return 'number' if _NUMBER.search(low) else 'input'
-
-
-def last_word(annotation: ast.expr | None) -> str:
-  """Returns `x` of `x` and of `self.x`; '' of anything else."""
-  if isinstance(annotation, ast.Attribute):
-    return annotation.attr
-  return annotation.id if isinstance(annotation, ast.Name) else ''
 
 
 def _unpacked(function: ast.FunctionDef, name: str) -> Iterator[str]:
@@ -270,16 +243,25 @@ def _unpacked(function: ast.FunctionDef, name: str) -> Iterator[str]:
           return
 
 
+def _places(
+  functions: Mapping[str, ast.FunctionDef], function: ast.FunctionDef, name: str
+) -> Iterator[tuple[ast.FunctionDef, str]]:
+  """Yields where a parameter is read; one of a constructor also where methods read it."""
+  yield function, name
+  if function.name == '__init__':
+    for place in tf1_classes.kept_as(function, name):
+      yield from ((one, place) for one in functions.values())
+
+
 def _fields_anywhere(
   functions: Mapping[str, ast.FunctionDef], function: ast.FunctionDef, name: str
 ) -> tuple[list[str], bool]:
   """Returns as `_fields_of`, of a parameter of a constructor also where methods read it."""
-  found, by_key = _fields_of(functions, function, name, 0)
-  if function.name == '__init__':
-    for place in tf1_classes.kept_as(function, name):
-      for one in functions.values():
-        more, keys = _fields_of(functions, one, place, _DEEPEST)
-        found, by_key = list(dict.fromkeys([*found, *more])), by_key or keys
+  found: list[str] = []
+  by_key = False
+  for n, (one, place) in enumerate(_places(functions, function, name)):
+    more, keys = _fields_of(functions, one, place, _DEEPEST if n else 0)
+    found, by_key = list(dict.fromkeys([*found, *more])), by_key or keys
   return found, by_key
 
 
@@ -293,12 +275,9 @@ def _fields_of(
   attributes: dict[str, None] = {}
   keys: dict[str, None] = {}
   for node in ast.walk(function):
-    if isinstance(node, ast.Call) and called(node) in functions and depth < _DEEPEST:
-      inner = functions[called(node)]
-      names = [one.arg for one in (*inner.args.posonlyargs, *inner.args.args)]
-      passed = [*zip(names, node.args, strict=False)]
-      passed += [(word.arg, word.value) for word in node.keywords if word.arg is not None]
-      for parameter, value in passed:
+    inner = inner_function(node, functions) if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Call) and inner is not None and depth < _DEEPEST:
+      for parameter, value in passed(node, plain_parameters(inner)):
         if _is_name(value, name):
           found, by_key = _fields_of(functions, inner, parameter, depth + 1)
           (keys if by_key else attributes).update(dict.fromkeys(found))
@@ -317,18 +296,3 @@ def _fields_of(
 def _is_name(node: ast.AST, name: str) -> bool:
   """Says whether it is a name, or `self.x`."""
   return text_of(node) == name
-
-
-def text_of(node: ast.AST) -> str:
-  """Returns a name, or `self.x`; '' for anything else."""
-  if isinstance(node, ast.Name):
-    return node.id
-  return f'self.{node.attr}' if isinstance(node, ast.Attribute) and is_own(node) else ''
-
-
-def called(node: ast.Call) -> str:
-  """Returns the last word of what a call calls: `conv2d` of `tf.layers.conv2d(...)`."""
-  function = node.func
-  if isinstance(function, ast.Attribute):
-    return function.attr
-  return function.id if isinstance(function, ast.Name) else ''

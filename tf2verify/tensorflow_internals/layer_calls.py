@@ -26,13 +26,19 @@ def _families() -> tuple[Any, ...]:
   return (base_layer.Layer, *(() if module is None else (module.Layer,)))
 
 
+def _operations() -> tuple[Any, ...]:
+  """Returns the class of what `keras.ops` makes of symbolic tensors, in a functional model."""
+  module = keras3.loaded()
+  return () if module is None else (module.Operation,)
+
+
 class Frames:
   """What frames of a stack say of layers, for the Keras that is loaded now: one for each walk."""
 
   def __init__(self) -> None:
     """Looks which Keras is loaded."""
     self._families = _families()
-    self._codes = _codes(self._families)
+    self._codes = _codes(self._families, _operations())
     self._regularizing = _regularizing(self._families)
 
   def running(self, frame: FrameType) -> Any:
@@ -55,9 +61,10 @@ class Frames:
 
 
 @functools.cache
-def _codes(families: tuple[Any, ...]) -> dict[CodeType, str]:
-  """Returns the variable that holds the layer, by the code of the frames."""
+def _codes(families: tuple[Any, ...], operations: tuple[Any, ...]) -> dict[CodeType, str]:
+  """Returns the variable that holds the layer, or operation, by the code of the frames."""
   found = [(getattr(family, method), 'self') for family in families for method in _METHODS]
+  found += [(family.__call__, 'self') for family in operations]
   # The losses of regularizers, which are formed long after the call.
   found.append((base_layer.Layer.losses.fget, 'layer'))
   return {inspect.unwrap(method).__code__: name for method, name in found}
@@ -76,19 +83,22 @@ def _regularizing(families: tuple[Any, ...]) -> CodeType | None:
 def constructed(
   on_layer: Callable[[Any], None], on_weight: Callable[[str], None]
 ) -> Iterator[None]:
-  """Has functions called with every layer that is being constructed, and weight, until exit.
+  """Has functions called with every layer, operation and weight that is made, until exit.
 
   Args:
-    on_layer: called before its `__init__`: the layer has nothing of its own yet.
+    on_layer: called before its `__init__`, also with operations of Keras 3 on symbolic tensors:
+      the layer has nothing of its own yet.
     on_weight: called with the path of a variable that a layer of Keras 3 has declared; where the
       layer is built by a symbolic call, it is made after that, far from the line that declares it.
   """
   module = keras3.loaded()
   with contextlib.ExitStack() as stack:
-    for family in _families():
+    families = _families()
+    for family in (*families, *_operations()):
       known = vars(family)['__new__']
       stack.callback(setattr, family, '__new__', known)
-      family.__new__ = staticmethod(_calling(known.__func__, on_layer))
+      others = () if family in families else families  # a layer is an operation, and told of once
+      family.__new__ = staticmethod(_calling(known.__func__, on_layer, others))
     if module is not None:
       declare = module.Layer.add_weight
       stack.enter_context(mock.patch.object(module.Layer, 'add_weight', _told(declare, on_weight)))
@@ -105,10 +115,13 @@ def _told(known: Callable[..., Any], on_weight: Callable[[str], None]) -> Callab
   return add_weight
 
 
-def _calling(known: Callable[..., Any], on_layer: Callable[[Any], None]) -> Callable[..., Any]:
+def _calling(
+  known: Callable[..., Any], on_layer: Callable[[Any], None], others: tuple[Any, ...]
+) -> Callable[..., Any]:
   def new(cls: Any, *arguments: Any, **keywords: Any) -> Any:
     layer = known(cls, *arguments, **keywords)
-    on_layer(layer)
+    if not issubclass(cls, others):
+      on_layer(layer)
     return layer
 
   return new

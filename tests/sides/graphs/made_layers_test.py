@@ -101,6 +101,18 @@ class MadeLayersTest(parameterized.TestCase):
     self.assertIn('# the only layer', line.code)
     self.assertEmpty(line.made)
 
+  @parameterized.parameters(('Maximum', '# at least'), ('AddV2', '# of KerasTensor'))
+  def test_a_functional_model_has_the_line_of_its_operation(self, kind, expected):
+    def model():
+      inputs = keras3.Input([2])
+      least = keras3.ops.maximum(inputs, 0.5)  # at least
+      outputs = least + 1.0  # of KerasTensor
+      return keras3.Model(inputs, outputs)
+
+    made = self.lines(model, kind).made
+    self.assertIn(expected, made[0].code)
+    self.assertIn(expected, with_layers(None, Around(made)).code)
+
   @parameterized.parameters(
     ('Conv2D', INNER),
     (
@@ -160,6 +172,12 @@ class MadeLayersTest(parameterized.TestCase):
       self.assertIsNot(vars(library)['__new__'], before)
       raise ZeroDivisionError
     self.assertIs(vars(library)['__new__'], before)
+
+  def test_operations_are_restored(self):
+    before = vars(keras3.Operation)['__new__']
+    with OpRecorder().recording('make_tf2_layer'):
+      self.assertIsNot(vars(keras3.Operation)['__new__'], before)
+    self.assertIs(vars(keras3.Operation)['__new__'], before)
 
 
 if __name__ == '__main__':

@@ -1,10 +1,12 @@
 """Cases of which nothing is run."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import tensorflow as tf
 
 from tests.stages.comparison import proven_cases
-from tests.stages.tiny_models import OneModel
+from tests.stages.tiny_models import OneModel, ShimModule
 
 v1 = tf.compat.v1
 _HUGE = 1 << 20
@@ -102,3 +104,191 @@ class OneMore(proven_cases.Dense):
 class Raising(proven_cases.Dense):
   def make_tf2_layer(self):
     raise ValueError('not made')
+
+
+class MadeInNumpy(proven_cases.NativeDense):
+  """A right port whose layer is built where it is made, and whose values are used there."""
+
+  def used(self, model):
+    raise NotImplementedError
+
+  def make_tf2_layer(self):
+    model = super().make_tf2_layer()
+    model.build((None, 3))
+    self.used(model)
+    return model
+
+
+class ReadsNumpy(MadeInNumpy):
+  def used(self, model):
+    for variable in model.variables:
+      variable.numpy()
+
+
+class SetsWeights(MadeInNumpy):
+  def used(self, model):
+    model.set_weights([np.ones(weight.shape, 'float32') for weight in model.weights])
+
+
+class SetsItsWeights(MadeInNumpy):
+  def used(self, model):
+    model.set_weights([2.0 * weight for weight in model.get_weights()])
+
+
+class AssignsOther(MadeInNumpy):
+  def used(self, model):
+    other = tf.Variable(tf.ones((3, 4)), name='other')
+    model.weights[0].assign(other)
+
+
+class TakesNorm(MadeInNumpy):
+  def used(self, model):
+    if not tf.reduce_sum(model.weights[0] ** 2, axis=[0, 1]) > 0:
+      raise ValueError
+
+
+class AsksForValues(MadeInNumpy):
+  """Raises without values although it reads none."""
+
+  def used(self, model):
+    if not model.weights[0].is_initialized():
+      raise ValueError('no values')
+
+
+class RaisesItself(MadeInNumpy):
+  """Reads values, and raises whatever they are."""
+
+  def used(self, model):
+    model.get_weights()
+    raise ValueError('not made at all')
+
+
+class OtherSizes(proven_cases.Dense):
+  def port(self, inputs, training):
+    net = v1.layers.dense(inputs, 5, name='d')
+    return self.activation(v1.layers.dropout(net, 0.25, training=training))
+
+
+class UnreadOfOtherSize(proven_cases.Dense):
+  """A variable that nothing is computed from has another shape, and another dtype."""
+
+  size, dtype = 3, tf.float32
+
+  def model(self, inputs, training):
+    v1.get_variable('unread', (self.size,), self.dtype, initializer=v1.zeros_initializer())
+    return super().model(inputs, training)
+
+  def port(self, inputs, training):
+    v1.get_variable('unread', (2,), tf.float64, initializer=v1.zeros_initializer())
+    return super().model(inputs, training)
+
+
+class UnreadOfOneKind(UnreadOfOtherSize):
+  size, dtype = 2, tf.float64
+
+
+class Point(NamedTuple):
+  first: Any
+
+
+class Place(NamedTuple):
+  first: Any
+
+
+class OtherOutputs(proven_cases.Dense):
+  """Both sides compute the same, and return it differently."""
+
+  def of_tf1(self, output, training):
+    return output
+
+  def of_port(self, output, training):
+    return {'a': output}
+
+  def build_tf1_graph(self, inputs, training):
+    return self.of_tf1(self.model(inputs, training), training)
+
+  def call_tf2_layer(self, layer, inputs, training):
+    return self.of_port(layer(inputs, training=training), training)
+
+
+class OtherOutputsInTraining(OtherOutputs):
+  def of_port(self, output, training):
+    return {'a': output} if training else output
+
+
+class OneMoreNone(OtherOutputs):
+  """The names of the outputs that there are do not show it."""
+
+  def of_tf1(self, output, training):
+    return (output,)
+
+  def of_port(self, output, training):
+    return (output, None)
+
+
+class OtherTuple(OtherOutputs):
+  def of_tf1(self, output, training):
+    return Point(output)
+
+  def of_port(self, output, training):
+    return Place(output)
+
+
+class SameTuple(OtherTuple):
+  def of_port(self, output, training):
+    return Point(output)
+
+
+class OtherTupleWithValues(OtherTuple, ReadsItsValues):
+  """The port is made with values."""
+
+
+class ChoosesInHook(OneModel):
+  """The hook has an `if` of Python, which AutoGraph rewrites."""
+
+  def model(self, inputs, training):
+    return inputs * v1.get_variable('scale', [3])
+
+  def make_tf2_layer(self):
+    return ShimModule(self.port)
+
+  def build_tf1_graph(self, inputs, training):
+    net = self.model(inputs, training)
+    return tf.cond(tf.reduce_sum(inputs) > 0, lambda: net + 1.0, lambda: net)
+
+  def call_tf2_layer(self, layer, inputs, training):
+    net = layer(inputs, training)
+    if tf.reduce_sum(inputs) > 0:
+      net = net + 1.0
+    return net
+
+
+class Unchanged(OneModel):
+  """A model without an operation."""
+
+  def model(self, inputs, training):
+    return inputs
+
+
+class NumpyInTraining(proven_cases.Dense):
+  """A port that leaves TensorFlow on its way in training alone."""
+
+  def port(self, inputs, training):
+    net = self.model(inputs, training)
+    return net + 0.0 * float(tf.reduce_sum(net)) if training else net
+
+
+class SaysMuch(proven_cases.Dense):
+  """A port that cannot be traced, and says so in more words than a reason has."""
+
+  def port(self, inputs, training):
+    if not tf.executing_eagerly():
+      raise NotImplementedError('word ' * 300)
+    return self.model(inputs, training)
+
+
+class RaisesOtherwise(proven_cases.Dense):
+  """A port that raises one thing without values, and another one with them: out of memory, say."""
+
+  def port(self, inputs, training):
+    raise ValueError('called' if tf.executing_eagerly() else 'traced')

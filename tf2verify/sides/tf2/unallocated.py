@@ -44,13 +44,13 @@ class UnallocatedLayer:
     process_state.reset_names()
     port = Port(None, self._layouts, keeps_values=False)
     with (
+      _unread(port),
       _handles_only(),
       randomness.seeded(randomness.CONSTANT),
       user_code(side.TF2, 'make_tf2_layer'),
       port.recorder.recording(MAKING),
     ):
       layer = self._declaration.make_tf2_layer()
-    _check_unread(port)
     check_layer(layer)
     check_not_built(layer, {id(creation.variable) for creation in port.recorder.creations})
     port.layer = layer
@@ -63,25 +63,26 @@ class UnallocatedLayer:
     for training in self._declaration.training_modes:
       call = f'trace, {side.training_name(training)}'
       self._progress(f'tracing the TF2 layer, {side.training_name(training)}')
-      with _handles_only(), port.recorder.recording(call):
-        try:
-          self._calls[training] = port_tracing.traced_call(
-            self._declaration, port, self._inputs, training
-          )
-        finally:
-          _check_unread(port)
+      with _unread(port), _handles_only(), port.recorder.recording(call):
+        self._calls[training] = port_tracing.traced_call(
+          self._declaration, port, self._inputs, training
+        )
     check_keras3(port)
     return port
 
   def is_of_keras3(self) -> bool:
-    """Returns whether the port is a layer of Keras 3."""
+    """Returns whether the port is a layer of Keras 3.
+
+    Raises:
+      NotTraceable: values of variables are read or written while the layer is made.
+    """
     return keras3.is_layer(self._made.layer)
 
   def inventory(self) -> side.Inventory:
     """Returns the variables of the layer.
 
     Raises:
-      NotTraceable: the port does not run on symbolic tensors.
+      NotTraceable: the port does not run on symbolic tensors, or needs values of its variables.
     """
     return side.Inventory(tuple(self._port.inventory()))
 
@@ -103,6 +104,20 @@ class UnallocatedLayer:
     """Returns the trace of a training mode by the names of tf1; it can be read, and not run."""
     port = self._port
     return self._calls[run.training].named(port, run)
+
+
+@contextlib.contextmanager
+def _unread(port: Port) -> Iterator[None]:
+  """Raises `NotTraceable` where a value is read: what it stands for is not there.
+
+  Also in place of another error, which may follow from it: the values are of the shape (0,).
+  """
+  try:
+    yield
+  except Exception:
+    _check_unread(port)
+    raise
+  _check_unread(port)
 
 
 def _check_unread(port: Port) -> None:

@@ -5,8 +5,9 @@ a bound of one side has no counterpart to be held against. What it does in a run
 is with a choice (`tf.where(norm > 0, w / norm, 1)`) of which a run takes one side alone.
 """
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.stages.comparison.tried_bounds import TriedBounds
 
 _MINIMUM, _MAXIMUM = 'Minimum', 'Maximum'
 _CHOICE = 'SelectV2'
@@ -43,20 +45,24 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
   """
   sides = proof.tf1, proof.tf2
   known = [_bounds(side.graph) for side in sides]
+  tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets)
   found: list[str] = []
   for number, (side, run) in enumerate(zip(sides, runs, strict=True)):
     # A line in a loop of Python makes an operation in each round, and may do nothing in the first.
-    places: dict[tuple[str, _Bound], list[OpRecord]] = {}
+    places: dict[tuple[str, _Bound], list[int]] = {}
     for position in sorted(side.tested):
       op = side.graph.ops[position]
       bound = _bound(side.graph, op)
       if bound is None or _is_among(bound, known[1 - number]):
         continue
       where = 'an unknown line' if op.source is None else str(op.source)
-      places.setdefault((where, bound), []).append(op)
+      places.setdefault((where, bound), []).append(position)
     told: dict[str, list[str]] = {}
     for (where, bound), ops in places.items():
-      if all(_is_idle(side.graph, op, run) for op in ops):
+      idle = [functools.partial(_is_idle, side.graph, side.graph.ops[n]) for n in ops]
+      if not all(one(run, {}) for one in idle):
+        continue
+      if not all(map(functools.partial(tried.is_on_both_sides, number), ops, idle)):
         told.setdefault(where, []).append(_text(bound))
     found += [_said(number, bounds, where) for where, bounds in told.items()]
   return found[:_MOST]
@@ -137,9 +143,9 @@ def _is_among(bound: _Bound, others: Sequence[_Known]) -> bool:
   )
 
 
-def _is_idle(graph: OpGraph, op: OpRecord, run: GraphRun) -> bool:
-  """Returns whether an operation yields what it reads, all of it."""
-  found = run.refetched([op.tensors[0], *_read(graph, op)], {})
+def _is_idle(graph: OpGraph, op: OpRecord, run: GraphRun, given: Mapping[str, np.ndarray]) -> bool:
+  """Returns whether an operation yields what it reads, all of it, where some tensors are given."""
+  found = run.refetched([op.tensors[0], *_read(graph, op)], given)
   if found is None:
     return False
   after, *read = found

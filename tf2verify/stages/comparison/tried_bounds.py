@@ -1,0 +1,148 @@
+"""Whether the other side has a bound, too: tried with values that reach it.
+
+A bound is written in many ways: `relu6(x + 3) / 6` and a clip from 0 to 1, a choice and a product
+with what is chosen. Both sides are given the same other values, in place of a tensor before the
+bound that both have; where they agree then, the other side has the bound in another spelling.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.sides.graphs.run import GraphRun
+
+# In which the bound is reached, by the first that does.
+_FACTORS = (2.0, -2.0, 6.0, -6.0, 30.0, -30.0, 1e3, -1e3)
+_MOST_BEFORE, _MOST_TRIED = 40, 4
+# So many operations are compared in a moment.
+_MOST_OPERATIONS = 1500
+# Of the greatest element: what is less is rounding.
+_SAME = 1e-4
+
+_Graphs = tuple[OpGraph, OpGraph]
+_Runs = tuple[GraphRun, GraphRun]
+
+
+class TriedBounds:
+  """Tries bounds in one run of both sides, which agree."""
+
+  def __init__(self, graphs: _Graphs, runs: _Runs, targets: Sequence[str]) -> None:
+    """Takes both sides.
+
+    Args:
+      graphs: of the sides.
+      runs: of them, at the case's own inputs.
+      targets: names of what is compared.
+    """
+    self._graphs = graphs
+    self._runs = runs
+    self._targets = targets
+    self._values: tuple[_Values, _Values] | None = None
+
+  def is_on_both_sides(
+    self, side: int, position: int, is_idle: Callable[[GraphRun, Mapping[str, np.ndarray]], bool]
+  ) -> bool:
+    """Returns whether both sides agree where values reach a bound that one of them has.
+
+    Args:
+      side: which side has it.
+      position: of the bound.
+      is_idle: whether it does nothing in a run in which some tensors are given.
+    """
+    if sum(len(graph.ops) for graph in self._graphs) > _MOST_OPERATIONS:
+      return False
+    for number, given in enumerate(self._given(side, position)):
+      if number == _MOST_TRIED:
+        break
+      reached = next((ones for ones in given if not is_idle(self._runs[side], ones[side])), None)
+      if reached is not None:
+        return self._agree(reached)
+    return False
+
+  def _given(
+    self, side: int, position: int
+  ) -> Iterator[list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]]:
+    """Yields, for tensors before a bound that both sides have, what to give in their places."""
+    values = self._all_values()
+    for tensor in self._before(side, position):
+      value = values[side].get(tensor)
+      if value is None:
+        continue
+      alike = [[t for t, v in known.items() if _is_same(v, value)] for known in values]
+      if all(alike):
+        yield [
+          tuple({t: np.asarray(value * factor, value.dtype) for t in ones} for ones in alike)  # type: ignore[misc]
+          for factor in _FACTORS
+        ]
+
+  def _before(self, side: int, position: int) -> Iterator[str]:
+    """Yields the tensors that lead to a bound, the nearest first."""
+    graph = self._graphs[side]
+    pending, seen = [position], {position}
+    while pending and len(seen) < _MOST_BEFORE:
+      op = graph.ops[pending.pop(0)]
+      for producer, number in op.inputs:
+        known = graph.ops[producer]
+        if number < len(known.tensors):
+          yield known.tensors[number]
+        if producer not in seen:
+          seen.add(producer)
+          pending.append(producer)
+
+  def _all_values(self) -> 'tuple[_Values, _Values]':
+    if self._values is None:
+      one, other = map(_floating, self._graphs, self._runs)
+      self._values = one, other
+    return self._values
+
+  def _agree(self, given: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]) -> bool:
+    """Returns whether results agree that change with what is given."""
+    before, after = self._results(({}, {})), self._results(given)
+    if before is None or after is None:
+      return False
+    changed = [n for n, old in enumerate(before[0]) if not _is_same(old, after[0][n])]
+    finite = all(bool(np.isfinite(after[0][n]).all()) for n in changed)
+    return bool(changed) and finite and all(_is_same(*pair) for pair in zip(*after, strict=True))
+
+  def _results(
+    self, given: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
+  ) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
+    found = []
+    for graph, run, ones in zip(self._graphs, self._runs, given, strict=True):
+      ends = graph.targets()
+      read = [graph.ops[ends[name]].inputs[0] for name in self._targets if name in ends]
+      wanted = [graph.ops[producer].tensors[number] for producer, number in read]
+      values = run.refetched(wanted, ones)
+      if values is None:
+        return None
+      found.append([value for value in values if value.dtype.kind == 'f'])
+    one, other = found
+    return (one, other) if len(one) == len(other) else None
+
+
+_Values = dict[str, np.ndarray]
+
+
+def _floating(graph: OpGraph, run: GraphRun) -> _Values:
+  """Returns the floating tensors of a run that are not the same number everywhere."""
+  names = [
+    tensor
+    for op in graph.ops
+    for tensor, (dtype, _) in zip(op.tensors, op.outputs, strict=False)
+    if dtype.startswith('float') and op.constant is None
+  ]
+  names = list(dict.fromkeys(names))
+  values = run.refetched(names, {})
+  if values is None:
+    return {}
+  known = zip(names, values, strict=True)
+  return {name: v for name, v in known if v.size > 1 and np.ptp(v) > 0 and np.isfinite(v).all()}
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+  if one.shape != other.shape:
+    return False
+  first, second = one.astype(np.float64), other.astype(np.float64)
+  size = float(np.max(np.abs(first), initial=0.0))
+  return bool(np.all(np.abs(first - second) <= _SAME * size))
