@@ -100,6 +100,21 @@ def _shown(verdict, detail=terminal.Detail.NORMAL, stream=None, **environment):
   return stream.getvalue()
 
 
+class NameTest(absltest.TestCase):
+  def test_the_file_is_named_where_the_class_is_not_enough(self):
+    name = 'a/x_test.py::NetCase'
+    verdict = dataclasses.replace(FAILING, case='NetCase', run_again='')
+    for detail in terminal.Detail:
+      with contextlib.redirect_stdout(io.StringIO()) as said:
+        shown = terminal.CaseShown(name, terminal.StageProgress(), detail)
+        for stage in verdict.stages:
+          shown.stage(stage)
+        shown.outcome(verdict)
+      text = said.getvalue()
+      self.assertGreater(text.count('NetCase'), 0)
+      self.assertEqual(text.count('NetCase'), text.count(name), text)
+
+
 class OrderTest(absltest.TestCase):
   def test_first_the_cause_then_the_lines_then_the_numbers(self):
     text = _shown(FAILING)

@@ -301,15 +301,15 @@ def _prove(targets: Sequence[str], report_dir: str | None) -> int:
   from tf2verify.commands.proof import prove_case
   from tf2verify.discovery import find_cases
   from tf2verify.report import terminal
+  from tf2verify.report.proof_report import proof_lines
   from tf2verify.report.report_dir import write_proof
 
   well = True
   for found in [case for target in targets for case in find_cases(target)]:
-    progress = terminal.StageProgress()
-    with _quietly(found, progress):
+    with _quietly(found, progress := terminal.StageProgress()):
       proof = prove_case(found.case, progress)
     well = well and proof.is_whole
-    terminal.say(proof.to_text())
+    terminal.say_lines(proof_lines(proof))
     if report_dir:
       terminal.say(f'report: {write_proof(proof, report_dir)}')
   return EXIT_PASSED if well else EXIT_FAILED

@@ -1,11 +1,10 @@
 """What of a case is proven by its two graphs alone: nothing of it is run, if possible."""
 
 import time
-from typing import Any
 
 from tf2verify.case import EquivalenceCase, declared_case, place_of
-from tf2verify.commands.proof_report import ProofReport
 from tf2verify.errors import EnvironmentProblem, Tf2VerifyError, UsageError
+from tf2verify.records.case_proof import CaseProof
 from tf2verify.sides.process import freed_memory
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
@@ -14,7 +13,7 @@ from tf2verify.stages.comparison.unrun_proof import FailedWithValues, UnrunProof
 from tf2verify.stages.raised import defect_record, error_record
 
 
-def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) -> Any:
+def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) -> CaseProof:
   """Relates the two graphs of a case, operation by operation, without running either.
 
   The reference's graph is built and the port is traced. As far as it can be, the port is made of
@@ -26,9 +25,6 @@ def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) ->
     case: a subclass of `EquivalenceCase`.
     progress: called with one line of text before every long step.
 
-  Returns:
-    A `ProofReport`; as Any, since `write_proof`, which takes it, asks for a `CaseProof`.
-
   Raises:
     EnvironmentProblem: no case can be proven in this process.
     UsageError: something that the command was given cannot be read.
@@ -37,7 +33,7 @@ def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) ->
   process_state.require_eager()
   allocated = ''
   try:
-    return _report(case, _unrun_proof(case, progress or (lambda _: None)), start)
+    return _case_proof(case, _unrun_proof(case, progress or (lambda _: None)), start)
   except (EnvironmentProblem, UsageError):
     raise
   except FailedWithValues as error:
@@ -48,7 +44,7 @@ def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) ->
     record = defect_record(error)
   finally:
     freed_memory.give_back()
-  return ProofReport(case.__name__, place_of(case), (), allocated=allocated, error=record)
+  return CaseProof(case.__name__, place_of(case), (), allocated=allocated, error=record)
 
 
 def _unrun_proof(case: type[EquivalenceCase], progress: Progress) -> UnrunProof:
@@ -57,8 +53,8 @@ def _unrun_proof(case: type[EquivalenceCase], progress: Progress) -> UnrunProof:
     return unrun_proof(declared, progress)
 
 
-def _report(case: type[EquivalenceCase], found: UnrunProof, start: float) -> ProofReport:
-  return ProofReport(
+def _case_proof(case: type[EquivalenceCase], found: UnrunProof, start: float) -> CaseProof:
+  return CaseProof(
     case.__name__,
     place_of(case),
     found.runs,

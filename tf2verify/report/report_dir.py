@@ -12,6 +12,7 @@ from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict
 from tf2verify.records.verdict_json import case_from_json
 from tf2verify.records.verdict_text import accepted_lines, compared_and_proven, failure_text
+from tf2verify.report.proof_report import proof_json
 from tf2verify.safe_text import safe, safe_line, safe_values
 
 ENVIRONMENT_VARIABLE = 'TF2VERIFY_REPORT_DIR'
@@ -106,7 +107,7 @@ def write_proof(proof: CaseProof, directory: str) -> str:
   """
   name = case_file_name(proof).removesuffix('.json') + _PROOF
   path = os.path.join(directory, name)
-  write_whole(path, proof.to_json() + '\n')
+  write_whole(path, proof_json(proof) + '\n')
   return path
 
 

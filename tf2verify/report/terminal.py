@@ -177,16 +177,21 @@ class CaseShown:
   Verbose, every stage has its line, its tables and its notes; else blocked stages in a row share a
   line, and blind spots are shown where the case passes: where it does not, the cause of the
   failure is what to look at.
+
+  Args:
+    name: what the case is called: its class, and its file where another has the same name.
+    progress: what is shown while a stage runs.
+    detail: how much is shown.
   """
 
   def __init__(self, name: str, progress: StageProgress, detail: Detail = Detail.NORMAL) -> None:
     self._progress = progress
     self._detail = detail
-    self._name = name
+    self._name = safe_text.safe_line(name)
     self._ended: list[StageVerdict] = []
     self._blocked: list[StageVerdict] = []
     if detail > Detail.QUIET:
-      say(name)
+      say(self._name)
 
   def stage(self, verdict: StageVerdict) -> None:
     """Shows what a stage found, over the step shown last."""
@@ -212,7 +217,7 @@ class CaseShown:
     """Shows what follows the stages: failures that were not shown, and the case in one line."""
     self._progress.clear()
     self._say_blocked()
-    verdict = safe_text.safe_values(verdict)
+    verdict = dataclasses.replace(safe_text.safe_values(verdict), case=self._name)
     if self._detail is Detail.BRIEF:
       say_lines([_with_blind_spots(verdict), *reminder_lines(verdict)])
       return

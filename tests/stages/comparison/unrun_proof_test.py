@@ -6,34 +6,35 @@ from unittest import mock
 import tensorflow as tf
 from absl.testing import absltest
 
-from tests import console
 from tests.stages.comparison import proven_cases, unrun_cases
 from tf2verify.commands.proof import prove_case
 from tf2verify.errors import EnvironmentProblem
 from tf2verify.records.difference import Aspect
+from tf2verify.records.text_line import joined
+from tf2verify.report.proof_report import proof_json, proof_lines
+
+
+def _text(proof):
+  return joined(proof_lines(proof))
 
 
 class UnrunProofTest(absltest.TestCase):
-  def setUp(self):
-    super().setUp()
-    console.wide(self)
-
   def test_nothing_is_allocated(self):
     for case in (unrun_cases.Huge, unrun_cases.HugeInKeras):
       found = prove_case(case)
-      self.assertTrue(found.is_whole, found.to_text())
+      self.assertTrue(found.is_whole, _text(found))
       self.assertEqual(found.allocated, '')
-      self.assertIn('nothing was run', found.to_text())
-      self.assertIn('not allocated', found.to_text())
+      self.assertIn('nothing was run', _text(found))
+      self.assertIn('not allocated', _text(found))
 
   def test_every_kind_of_initial_value(self):
     found = prove_case(unrun_cases.EveryKind)
-    self.assertTrue(found.is_whole, found.to_text())
+    self.assertTrue(found.is_whole, _text(found))
     self.assertEqual((found.allocated, found.only_tf1, found.only_tf2), ('', (), ()))
 
   def test_native_layers(self):
     found = prove_case(proven_cases.NativeDense)
-    self.assertTrue(found.is_whole, found.to_text())
+    self.assertTrue(found.is_whole, _text(found))
     self.assertEqual([run.proven.run for run in found.runs], ['inference', 'training'])
 
   def test_difference(self):
@@ -43,24 +44,24 @@ class UnrunProofTest(absltest.TestCase):
     self.assertEqual((difference.tf1, difference.tf2), ('Relu', 'Relu6'))
     self.assertIn('proven_cases.py', str(difference.tf1_source))
     self.assertIn('tf.nn.relu6', str(difference.tf2_source))
-    self.assertIn('differs: the operation is Relu in tf1 at ', found.to_text())
+    self.assertIn('differs: the operation is Relu in tf1 at ', _text(found))
 
   def test_what_needs_its_values_is_allocated_and_said_to_be(self):
     found = prove_case(unrun_cases.ReadsItsValues)
-    self.assertTrue(found.is_whole, found.to_text())
+    self.assertTrue(found.is_whole, _text(found))
     self.assertNotEqual(found.allocated, '')
-    self.assertIn('were allocated, and the port was called', found.to_text())
+    self.assertIn('were allocated, and the port was called', _text(found))
 
   def test_what_cannot_be_traced_is_not_proven(self):
     found = prove_case(proven_cases.Numpy)
     self.assertFalse(found.is_whole)
-    self.assertIn('nothing is proven: ', found.to_text())
+    self.assertIn('nothing is proven: ', _text(found))
 
   def test_variables_without_a_partner(self):
     found = prove_case(unrun_cases.OneMore)
     self.assertFalse(found.is_whole)
     self.assertEqual((found.only_tf1, found.only_tf2), ((), ('more',)))
-    self.assertIn('variables of the port only: more', found.to_text())
+    self.assertIn('variables of the port only: more', _text(found))
 
   def test_tables_of_other_names(self):
     found = prove_case(unrun_cases.UnpairedInKeras)
@@ -68,10 +69,10 @@ class UnrunProofTest(absltest.TestCase):
     self.assertEqual(
       (found.only_tf1, found.only_tf2), (('table',), ('looked/embedding/embeddings',))
     )
-    self.assertIn('python -m tf2verify map PATH::Case --out FILE', found.to_text())
+    self.assertIn('python -m tf2verify map PATH::Case --out FILE', _text(found))
 
   def test_json(self):
-    told = json.loads(prove_case(proven_cases.Capped).to_json())
+    told = json.loads(proof_json(prove_case(proven_cases.Capped)))
     self.assertEqual((told['case'], told['proven'], told['was_run']), ('Capped', False, False))
     first = told['runs'][0]
     self.assertEqual((first['run'], first['targets_proven']), ('inference', 0))
@@ -88,13 +89,13 @@ class UnrunProofTest(absltest.TestCase):
     ):
       with self.subTest(case.__name__):
         found = prove_case(case)
-        self.assertTrue(found.is_whole, found.to_text())
+        self.assertTrue(found.is_whole, _text(found))
         self.assertStartsWith(found.allocated, 'it reads or writes a value of its variables')
         self.assertEqual(tf.Variable(3.0).numpy(), 3.0)
 
   def test_what_the_port_raises_without_values(self):
     found = prove_case(unrun_cases.AsksForValues)
-    self.assertTrue(found.is_whole, found.to_text())
+    self.assertTrue(found.is_whole, _text(found))
     self.assertEqual(found.allocated, 'without values, make_tf2_layer raised ValueError: no values')
 
   def test_what_the_port_raises_itself(self):
@@ -115,7 +116,7 @@ class UnrunProofTest(absltest.TestCase):
     found = prove_case(unrun_cases.RaisesOtherwise)
     self.assertStartsWith(found.error.summary, 'call_tf2_layer raised ValueError: ')
     self.assertIn('called', found.error.summary)
-    self.assertRegex(found.to_text(), r"\n  the port's variables were allocated: .* traced")
+    self.assertRegex(_text(found), r"\n  the port's variables were allocated: .* traced")
 
   def test_shapes_of_variables(self):
     found = prove_case(unrun_cases.OtherSizes)
@@ -125,7 +126,7 @@ class UnrunProofTest(absltest.TestCase):
     self.assertStartsWith(kernel.tf1, '(3, 4) float32, created at ')
     self.assertStartsWith(kernel.tf2, '(3, 5) float32, created at ')
     self.assertEqual(bias.subject, 'd/bias')
-    self.assertIn('  variable d/kernel: shape differs\n    tf1: (3, 4) float32', found.to_text())
+    self.assertIn('  variable d/kernel: shape differs\n    tf1: (3, 4) float32', _text(found))
 
   def test_variables_that_nothing_is_computed_from(self):
     found = prove_case(unrun_cases.UnreadOfOtherSize)
@@ -178,12 +179,12 @@ class UnrunProofTest(absltest.TestCase):
   def test_what_one_mode_computes_in_numpy(self):
     found = prove_case(unrun_cases.NumpyInTraining)
     self.assertEqual([run.proven.is_whole for run in found.runs], [True, False])
-    self.assertIn('; nothing in training\n', found.to_text())
+    self.assertIn('; nothing in training\n', _text(found))
 
   def test_no_operations(self):
     found = prove_case(unrun_cases.Unchanged)
-    self.assertTrue(found.is_whole, found.to_text())
-    self.assertStartsWith(found.to_text(), 'Unchanged: 2 of 2 results proven for all inputs\n')
+    self.assertTrue(found.is_whole, _text(found))
+    self.assertStartsWith(_text(found), 'Unchanged: 2 of 2 results proven for all inputs\n')
 
   def test_a_defect_is_reported(self):
     module = 'tf2verify.commands.proof.unrun_proof'

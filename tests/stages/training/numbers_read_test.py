@@ -88,7 +88,6 @@ class RightTest(absltest.TestCase):
       line = line_of(ReadsNumbers.tf2_train_step, text)
       self.assertIn(f'numbers_read_test.py:{line}', reason)
 
-
   def test_a_rate_that_python_computes_is_not_compared_at_later_counts(self):
     class Case(ReadsNumbers):
       def tf2_train_step(self, layer, inputs, labels, optimizer):

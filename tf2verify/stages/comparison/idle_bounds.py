@@ -30,6 +30,7 @@ _AS_BOUNDS = {'Relu': (_MAXIMUM, 0.0), 'Relu6': (_MINIMUM, 6.0)}
 _OF_BOUNDS = re.compile('max|min|clip|relu')
 _MOST = 3
 _RELATIVE = 1e-6
+_RELATIVE_ELEMENTS = 1e-3
 _SIDES = ('tf1', 'the port')
 
 _Bound = tuple[str, float]
@@ -44,7 +45,7 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
     runs: of both sides, at inputs at which they agree.
   """
   sides = proof.tf1, proof.tf2
-  known = [_bounds(side.graph) for side in sides]
+  partners = _Partners((proof.tf1.graph, proof.tf2.graph), runs)
   tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets)
   found: list[str] = []
   for number, (side, run) in enumerate(zip(sides, runs, strict=True)):
@@ -53,7 +54,7 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
     for position in sorted(side.tested):
       op = side.graph.ops[position]
       bound = _bound(side.graph, op)
-      if bound is None or _is_among(bound, known[1 - number]):
+      if bound is None or partners.has(number, position, bound):
         continue
       where = 'an unknown line' if op.source is None else str(op.source)
       places.setdefault((where, bound), []).append(position)
@@ -66,6 +67,52 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
         told.setdefault(where, []).append(_text(bound))
     found += [_said(number, bounds, where) for where, bounds in told.items()]
   return found[:_MOST]
+
+
+class _Partners:
+  """Which bounds of one side the other one has as well."""
+
+  def __init__(self, graphs: tuple[OpGraph, OpGraph], runs: tuple[GraphRun, GraphRun]) -> None:
+    self._graphs, self._runs = graphs, runs
+    self._known = [_bounds(graph) for graph in graphs]
+
+  def has(self, side: int, position: int, bound: _Bound) -> bool:
+    """Returns whether the other side has a bound, of several alike as many of them."""
+    if not _is_among(bound, self._known[1 - side]):
+      return False
+    if not self._graphs[side].ops[position].outputs[0][0].startswith('float'):
+      return True  # of identifiers, whatever the bound keeps out
+    own, others = (self._positions(number, bound) for number in (side, 1 - side))
+    # In loops, or with a number that is not seen, they are not counted.
+    if len(own) <= len(others) or len(others) < _among(bound, self._known[1 - side]):
+      return True
+    values, known = self._values(side, own), self._values(1 - side, others)
+    if not values or (others and not known):
+      return True  # they cannot be run again
+    left = list(known)
+    for place in (*(n for n in own if n != position), position):
+      like = next((n for n in left if _are_alike(values[place], known[n])), None)
+      if like is not None:
+        left.remove(like)
+        if place == position:
+          return True
+    return bool(left)
+
+  def _positions(self, side: int, bound: _Bound) -> list[int]:
+    graph = self._graphs[side]
+    return [n for n, op in enumerate(graph.ops) if _is_among_one(bound, _bound(graph, op))]
+
+  def _values(self, side: int, positions: Sequence[int]) -> dict[int, np.ndarray]:
+    names = [self._graphs[side].ops[n].tensors[0] for n in positions]
+    found = self._runs[side].refetched(names, {})
+    return {} if found is None else dict(zip(positions, map(np.ravel, found), strict=True))
+
+
+def _are_alike(one: np.ndarray, other: np.ndarray) -> bool:
+  """Returns whether two arrays have the same elements, in whatever order."""
+  if one.size != other.size or one.dtype.kind != 'f':
+    return False
+  return bool(np.allclose(np.sort(one), np.sort(other), rtol=_RELATIVE_ELEMENTS, atol=1e-7))
 
 
 def _said(number: int, bounds: Sequence[str], where: str) -> str:
@@ -136,11 +183,17 @@ def _text(bound: _Bound) -> str:
 
 
 def _is_among(bound: _Bound, others: Sequence[_Known]) -> bool:
-  return any(
-    kind == bound[0]
-    and (number is None or bool(np.isclose(number, bound[1], _RELATIVE, _RELATIVE)))
-    for kind, number in others
-  )
+  return _among(bound, others) > 0
+
+
+def _among(bound: _Bound, others: Sequence[_Known]) -> int:
+  return sum(_is_among_one(bound, one) for one in others)
+
+
+def _is_among_one(bound: _Bound, other: _Known | None) -> bool:
+  if other is None or other[0] != bound[0]:
+    return False
+  return other[1] is None or bool(np.isclose(other[1], bound[1], _RELATIVE, _RELATIVE))
 
 
 def _is_idle(graph: OpGraph, op: OpRecord, run: GraphRun, given: Mapping[str, np.ndarray]) -> bool:
@@ -149,6 +202,8 @@ def _is_idle(graph: OpGraph, op: OpRecord, run: GraphRun, given: Mapping[str, np
   if found is None:
     return False
   after, *read = found
+  if family(op.op_type) == 'Relu6':  # of which the upper bound is looked at
+    read = [np.maximum(one, 0) for one in read]
   return any(
     np.shape(one) == np.shape(after) and np.size(one) > 0 and bool(np.array_equal(one, after))
     for one in read

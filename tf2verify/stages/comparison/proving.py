@@ -24,6 +24,7 @@ from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.idle_bounds import idle_bounds
 from tf2verify.stages.comparison.made_up_for import is_made_up_for
+from tf2verify.stages.comparison.one_sided_numbers import one_sided_numbers
 from tf2verify.stages.comparison.proof_records import (
   difference_records,
   gradient_stops,
@@ -245,6 +246,7 @@ def compared(
       with runs() as both:
         found = [pair for pair in found if not is_made_up_for(searched, pair, both)]
         idle = tuple(idle_bounds(proof, both)) if looks_for_idle and not found else ()
+        idle += tuple(one_sided_numbers(proof, both)) if looks_for_idle and not found else ()
         if looks_for_idle:  # inputs were tried with the forward pass
           looked_at = is_label if name == LOSSES else lambda place: not is_label(place)
           idle += tuple(uniform_decisions(proof, both, looked_at))

@@ -55,9 +55,10 @@ class TriedBounds:
     for number, given in enumerate(self._given(side, position)):
       if number == _MOST_TRIED:
         break
+      # A tensor close to the bound may be a part of what the other side reads: others tell then.
       reached = next((ones for ones in given if not is_idle(self._runs[side], ones[side])), None)
-      if reached is not None:
-        return self._agree(reached)
+      if reached is not None and self._agree(reached):
+        return True
     return False
 
   def _given(

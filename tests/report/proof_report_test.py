@@ -1,19 +1,22 @@
-"""Tests of tf2verify.commands.proof_report."""
+"""Tests of tf2verify.report.proof_report, and of the record that it shows."""
 
+import contextlib
 import dataclasses
+import io
 import json
 import os
 from unittest import mock
 
 from absl.testing import absltest
 
-from tests import console
-from tf2verify.commands.proof_report import ProofReport
-from tf2verify.records.case_proof import ProvenRun
+from tf2verify.records.case_proof import CaseProof, ProvenRun
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
+from tf2verify.records.text_line import joined
 from tf2verify.records.verdict import ErrorRecord
+from tf2verify.report import terminal
+from tf2verify.report.proof_report import proof_json, proof_lines
 
 _CODE = 'return tf.keras.Sequential([tf.keras.layers.Dense(6), tf.keras.layers.Dense(7)])'
 _LINE = SourceLine('port.py', 7, 'call', _CODE)
@@ -27,9 +30,25 @@ _COMPUTE_THE_SAME = 'the graphs compute the same for all inputs of these shapes'
 _IS_THE_SAME = 'what is proven is the same for all inputs of these shapes'
 
 
-def _report(*proven, differences=(), **fields):
+def _proof(*proven, differences=(), **fields):
   runs = tuple(ProvenRun(one, differences) for one in proven)
-  return ProofReport('MyCase', 'my_case.py', runs, **fields)
+  return CaseProof('MyCase', 'my_case.py', runs, **fields)
+
+
+def _text(*proven, **fields):
+  return joined(proof_lines(_proof(*proven, **fields)))
+
+
+def _shown(proof):
+  """Returns the rows of a terminal of 80 columns."""
+  shown = io.StringIO()
+  with contextlib.redirect_stdout(shown), mock.patch.dict(os.environ, COLUMNS='80'):
+    terminal.say_lines(proof_lines(proof))
+  return shown.getvalue().splitlines()
+
+
+def _json(*proven, **fields):
+  return json.loads(proof_json(_proof(*proven, **fields)))
 
 
 def _in_training(proven):
@@ -41,12 +60,8 @@ def _run(difference, run):
 
 
 class ProofReportTest(absltest.TestCase):
-  def setUp(self):
-    super().setUp()
-    console.wide(self)
-
   def _lines(self, *proven, **fields):
-    return _report(*proven, **fields).to_text().splitlines()
+    return _text(*proven, **fields).splitlines()
 
   def test_whole(self):
     lines = self._lines(_WHOLE, _in_training(_WHOLE))
@@ -56,7 +71,7 @@ class ProofReportTest(absltest.TestCase):
     )
     self.assertStartsWith(lines[3], '  nothing was run, ')
     self.assertEqual(lines[4], f'  {_COMPUTE_THE_SAME}')
-    self.assertTrue(_report(_WHOLE, _in_training(_WHOLE)).is_whole)
+    self.assertTrue(_proof(_WHOLE, _in_training(_WHOLE)).is_whole)
 
   def test_part(self):
     lines = self._lines(_PART)
@@ -106,7 +121,7 @@ class ProofReportTest(absltest.TestCase):
     self.assertNotIn('not allocated', '\n'.join(lines))
 
   def test_what_all_modes_have_is_said_once(self):
-    text = _report(_PART, _in_training(_PART), differences=(_RELU,)).to_text()
+    text = _text(_PART, _in_training(_PART), differences=(_RELU,))
     self.assertEqual(text.count('  differs: the operation is Relu in tf1 at port.py:7'), 1)
     self.assertEqual(text.count('not proven, to be tested by a run: output (the output)'), 1)
     self.assertEqual(text.count('    tf1: Relu net, port.py:7'), 1)
@@ -116,59 +131,58 @@ class ProofReportTest(absltest.TestCase):
     other = dataclasses.replace(_REGION, targets=("output ['a']",))
     training = dataclasses.replace(_PART, run='training', regions=(other,))
     runs = ProvenRun(_PART), ProvenRun(training, (_RELU,))
-    text = ProofReport('MyCase', 'my_case.py', runs).to_text()
+    text = joined(proof_lines(CaseProof('MyCase', 'my_case.py', runs)))
     self.assertIn('  differs [training]: the operation is Relu', text)
     self.assertIn('to be tested by a run [inference]: output (the output)\n', text)
     self.assertIn("to be tested by a run [training]: output ['a']\n", text)
 
   def test_what_differs_is_not_whole(self):
     both = _run(_OUTPUTS, 'inference'), _run(_OUTPUTS, 'training')
-    found = _report(_WHOLE, _in_training(_WHOLE), differing=both)
+    found = _proof(_WHOLE, _in_training(_WHOLE), differing=both)
     self.assertFalse(found.is_whole)
-    text = found.to_text()
+    text = joined(proof_lines(found))
     self.assertIn(
       '  outputs (the whole nest): structure differs\n    tf1: Tensor\n    tf2: (Tensor)\n', text
     )
     self.assertEqual(text.count('structure differs'), 1)
     self.assertNotIn(_COMPUTE_THE_SAME, text)
-    text = _report(_WHOLE, _in_training(_WHOLE), differing=both[1:]).to_text()
+    text = _text(_WHOLE, _in_training(_WHOLE), differing=both[1:])
     self.assertIn('  outputs (the whole nest) [training]: structure differs\n', text)
 
   def test_unpaired_variables(self):
     left = {'only_tf1': ('one',), 'only_tf2': ('other',)}
     said = 'a proof without a run pairs variables by name only'
-    self.assertIn(said, _report(_PART, **left).to_text())
-    self.assertNotIn(said, _report(_PART, **left, allocated='it reads values').to_text())
+    self.assertIn(said, _text(_PART, **left))
+    self.assertNotIn(said, _text(_PART, **left, allocated='it reads values'))
 
   def test_lines_are_wrapped_between_words(self):
-    found = _report(_PART, differences=(_RELU,), only_tf1=('v' * 120,))
-    with mock.patch.dict(os.environ, COLUMNS='80'):
-      lines = found.to_text().splitlines()
+    found = _proof(_PART, differences=(_RELU,), only_tf1=('v' * 120,))
+    lines = _shown(found)
     self.assertEqual([line for line in lines if len(line) > 80], ['    ' + 'v' * 120])
-    self.assertEqual(' '.join(lines).split(), found.to_text().split())
-    self.assertGreater(max(map(len, found.to_text().splitlines())), 200)
+    text = joined(proof_lines(found))
+    self.assertEqual(' '.join(lines).split(), text.split())
+    self.assertGreater(max(map(len, text.splitlines())), 200)
 
   def test_errors(self):
     trace = 'Traceback (most recent call last):\n  File "port.py"' + ' and much more' * 9
     error = ErrorRecord('tf2', 'make_tf2_layer raised ValueError: no', trace)
-    found = _report(error=error)
+    found = _proof(error=error)
     self.assertFalse(found.is_whole)
-    self.assertFalse(_report(_WHOLE, error=error).is_whole)
+    self.assertFalse(_proof(_WHOLE, error=error).is_whole)
     self.assertEndsWith(
-      _report(error=error, allocated='it reads values').to_text(),
+      _text(error=error, allocated='it reads values'),
       "\n  the port's variables were allocated: it reads values",
     )
-    with mock.patch.dict(os.environ, COLUMNS='80'):
-      lines = found.to_text().splitlines()
+    lines = _shown(found)
     self.assertEqual(
       lines[0], 'MyCase: ERROR on the tf2 side: make_tf2_layer raised ValueError: no'
     )
     self.assertEqual(lines[1:], [f'  | {line}' for line in trace.splitlines()])
 
   def test_json(self):
-    told = json.loads(_report(_WHOLE).to_json())
+    told = _json(_WHOLE)
     self.assertEqual((told['proven'], told['was_run'], told['error']), (True, False, None))
-    told = json.loads(_report(_WHOLE, allocated='why', differing=(_OUTPUTS,)).to_json())
+    told = _json(_WHOLE, allocated='why', differing=(_OUTPUTS,))
     self.assertEqual((told['proven'], told['was_run']), (False, True))
     self.assertEqual(
       told['differing'],
@@ -184,7 +198,7 @@ class ProofReportTest(absltest.TestCase):
         }
       ],
     )
-    told = json.loads(_report(error=ErrorRecord('tf1', 'raised', 'trace')).to_json())
+    told = _json(error=ErrorRecord('tf1', 'raised', 'trace'))
     self.assertEqual((told['proven'], told['was_run'], told['runs']), (False, None, []))
     self.assertEqual(told['error'], {'side': 'tf1', 'summary': 'raised', 'traceback_text': 'trace'})
 

@@ -1,0 +1,97 @@
+"""Numbers and operations that one side alone has, and bounds in another spelling."""
+
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from tests.stages.comparison.idle_bounds_test import Quantized
+from tf2verify import Status, verify
+
+_NOT_PROVEN = 'and not all operations are proven'
+
+
+def _said(tf1_end, port_end):
+  hooks = {'tf1_end': lambda self, net: tf1_end(net), 'port_end': lambda self, net: port_end(net)}
+  verdict = verify(type('Case', (Quantized,), hooks), ['zero_randomness'])
+  stage = next(one for one in verdict.stages if one.stage == 'zero_randomness')
+  assert stage.status is Status.PASSED, stage.to_text()
+  return ' '.join(stage.blind_spots)
+
+
+def _inverse(epsilon):
+  return lambda net: net / (tf.square(net) + 1.0 + epsilon)
+
+
+def _kept(is_kept):
+  return lambda net: net * tf.cast(is_kept(net), tf.float32)
+
+
+class OneSidedNumbersTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('epsilon', _inverse(1e-10), _inverse(1e-12), 'tf1 has the number 1e-10 at', 'has 1e-12 at'),
+    (
+      'strict',
+      _kept(lambda net: net < 100.0),
+      _kept(lambda net: net <= 100.0),
+      'tf1 has the comparison < 100 at',
+      'the port has <= 100 at',
+    ),
+    (
+      'finite',
+      lambda net: tf.where(tf.math.is_finite(net), net, tf.zeros_like(net)),
+      lambda net: tf.where(tf.math.is_nan(net), tf.zeros_like(net), net),
+      'tf1 has the operation IsFinite at',
+      'the port has IsNan at',
+    ),
+    (
+      'rounding',
+      lambda net: tf.cast(tf.cast(tf.abs(net) * 40.0 + 0.5, tf.int32), tf.float32),
+      lambda net: tf.round(tf.abs(net) * 40.0),
+      'the port has the operation Round at',
+      'tf1 does not have it',
+    ),
+  )
+  def test_of_one_side(self, tf1_end, port_end, *words):
+    said = _said(tf1_end, port_end)
+    for word in (*words, _NOT_PROVEN):
+      self.assertIn(word, said)
+
+  @parameterized.named_parameters(
+    ('epsilon', _inverse(1e-10), lambda net: net / (1.0 + net * net + 1e-10)),
+    ('negated', _kept(lambda net: net < 100.0), _kept(lambda net: ~(net >= 100.0))),
+    ('alone', _inverse(1e-10), _inverse(0.0)),
+    (
+      'rest',
+      lambda net: net - tf.floor(net * 3.0) / 3.0,
+      lambda net: tf.math.floormod(net * 3.0, 1.0) / 3.0,
+    ),
+    ('hard_sigmoid', lambda net: tf.nn.relu6(net + 3.0) / 6.0, lambda net: _clip(net / 6.0 + 0.5)),
+    (
+      'choice',
+      lambda net: tf.where(net < 50.0, net, tf.zeros_like(net)),
+      _kept(lambda net: net < 50.0),
+    ),
+  )
+  def test_spelt_otherwise(self, tf1_end, port_end):
+    said = _said(tf1_end, port_end)
+    self.assertNotIn('has the ', said)
+    self.assertNotIn('has no such', said)
+
+  def test_of_several_bounds_that_are_alike_one_is_left_out(self):
+    def tf1_end(net):
+      return tf.nn.relu6(1.5 * net) + tf.nn.relu6(-0.7 * net) + tf.nn.relu6(0.3 * net)
+
+    def port_end(last):
+      return lambda net: tf.add_n(
+        [tf.nn.relu6(0.3 * net), last(-0.7 * net), tf.nn.relu6(1.5 * net)]
+      )
+
+    self.assertIn('tf1 has Minimum with 6 at', _said(tf1_end, port_end(tf.nn.relu)))
+    self.assertNotIn('has no such', _said(tf1_end, port_end(tf.nn.relu6)))
+
+
+def _clip(net):
+  return tf.clip_by_value(net, 0.0, 1.0)
+
+
+if __name__ == '__main__':
+  absltest.main()
