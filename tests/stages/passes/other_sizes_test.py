@@ -561,6 +561,30 @@ class RightPortsTest(LadderTestCase, parameterized.TestCase):
     self.assertIn('(3, 10, 11, 3), and the port declares that it does not', verdict.to_text())
     self.assertEqual(verdict.compared.tensors, 3)
 
+  def test_an_image_whose_size_matters_although_its_end_is_not_read(self):
+    class Case(tiny_models.OneModel):
+      def make_inputs(self):
+        return tf2verify.normal_inputs((2, 11, 11, 3))
+
+      def resized(self, images):
+        return v1.image.resize_bilinear(images, (11, 11), align_corners=True)
+
+      def build_tf1_graph(self, inputs, training):
+        net = v1.image.resize_bilinear(inputs, (11, 11), align_corners=True)[:, 1:-1, 1:-1]
+        return tf.reduce_mean(net**2, (1, 2)) @ kernel()
+
+      def port(self, inputs, training):
+        return tf.reduce_mean(self.resized(inputs)[:, 1:-1, 1:-1] ** 2, (1, 2)) @ kernel()
+
+    self.passed(Case)
+
+    class Wrong(Case):
+      def resized(self, images):
+        return tf.image.resize(images, (11, 11))
+
+    verdict = tf2verify.verify(Wrong, stages=['zero_randomness']).stages[-1]
+    self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
+
   @parameterized.parameters(np.int32, np.float32)
   def test_columns_that_the_reference_takes_by_number(self, dtype):
     class Case(tiny_models.OneModel):

@@ -7,12 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from tf2verify.errors import BuilderError, CaseDefinitionError, LayerError, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, SourceLine
-from tf2verify.reference.nests import leaves_by_path
 from tf2verify.sides import other_sizes
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.source_lines import line_of_error
@@ -23,6 +20,7 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.reruns import repeated, rerun_of
 from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.longer_inputs import LongerRun
 from tf2verify.stages.stage import CaseUnderTest
 
 _REFUSALS = (UserCodeError, BuilderError)
@@ -270,29 +268,10 @@ class OtherSizes:
     return dataclasses.replace(agreed, kind=_Kind.DIFFERS) if scratch.differences else agreed
 
   def _reads_what_is_longer(self, outcome: _Outcome) -> bool:
-    """Returns whether the reference's outputs depend on every length that has grown.
-
-    A model that takes some columns of its input by number takes a wider one as well, and
-    nobody means to give it one.
-    """
-    if not outcome.size.lengths or outcome.rerun is None or outcome.run is None:
+    if outcome.rerun is None or outcome.run is None:
       return True
-    (before,) = outcome.rerun([outcome.run])
-    (small,) = self._case.tf1.prepare_filled([self._run])()
-    batch = {len(x) for x in leaves_by_path(self._run.inputs).values() if x.ndim}
-    if _has_grown(small, before, batch):
-      return True
-    for axes in outcome.size.lengths:
-      inputs = other_sizes.with_other_ends(outcome.size.inputs, axes)
-      try:
-        (after,) = outcome.rerun([dataclasses.replace(outcome.run, inputs=inputs)])
-      except _REFUSALS:
-        continue  # it was read
-      scratch = Comparison()
-      scratch.outputs(before, after, self._case.tolerance)
-      if not scratch.differences:
-        return False
-    return True
+    longer = LongerRun(outcome.size, outcome.run, outcome.rerun)
+    return longer.reads_what_is_longer(self._case, self._run)
 
   def _inspectable(self, run: RunSpec) -> GraphRun:
     return self._case.tf1.at(run.inputs).inspectable(run)
@@ -365,20 +344,6 @@ class OtherSizes:
       'inputs of no other size were compared: the reference refuses each one that was tried '
       f'({"; ".join(one.size.name for one in self._outcomes)}): {first.reason:.200}'
     )
-
-
-def _has_grown(one: Observation, other: Observation, batch: set[int]) -> bool:
-  """Returns whether outputs have other shapes, beyond one more example in them."""
-  if one.structure != other.structure:
-    return True
-  for x, y in zip(one.outputs, other.outputs, strict=True):
-    old, new = (() if z.value is None else np.shape(z.value) for z in (x, y))
-    if len(old) != len(new):
-      return True
-    grown = [(m, n) for m, n in zip(old, new, strict=True) if m != n]
-    if len(grown) > 1 or any(m not in batch or n != m + 1 for m, n in grown):
-      return True
-  return False
 
 
 def _other_variables(base: ReferenceGraph, other: ReferenceGraph, training: bool) -> str:

@@ -12,6 +12,7 @@ from tf2verify.records.observation import Observation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill, StartedFill
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.hook_places import with_place
 from tf2verify.sides.side import Declaration, RunSpec
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparison import first_nan, vacuity
@@ -42,18 +43,22 @@ class CaseFill:
     with user_code('case', 'fill_values'):
       value = self._declaration.fill_values(name, shape, dtype)
     if value is not None and not isinstance(value, np.ndarray):
-      raise CaseDefinitionError(
-        f'fill_values returned a {type(value).__name__} for {name}; return a numpy array of shape '
-        f'{shape}, or None to keep the initial value'
+      raise self._error(
+        f'returned a {type(value).__name__} for {name}; return a numpy array of shape {shape}, or '
+        'None to keep the initial value'
       )
     if value is None:
       return None
     try:
       return value.astype(dtype, copy=False)
     except (TypeError, ValueError) as error:
-      raise CaseDefinitionError(
-        f'fill_values gave {name} an array of dtype {value.dtype}; the variable has dtype {dtype}'
+      raise self._error(
+        f'gave {name} an array of dtype {value.dtype}; the variable has dtype {dtype}'
       ) from error
+
+  def _error(self, said: str) -> CaseDefinitionError:
+    hook = self._declaration.fill_values
+    return CaseDefinitionError(with_place(f'fill_values {said}', 'fill_values', hook))
 
 
 def case_fill(case: CaseUnderTest, kept: Collection[str] = ()) -> StartedFill:
