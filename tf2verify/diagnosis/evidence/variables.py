@@ -34,12 +34,21 @@ class Leftovers:
     return frozenset((owner(variable.name), role(variable.name)) for variable in self.there)
 
   def may_be_renamed(self, variable: VariableRecord) -> bool:
-    """Returns whether the other side has one without a counterpart that could be this one."""
+    """Returns whether the other side has one without a counterpart that could be this one.
+
+    Or hold it: of layers that are one on the other side, the biases are one vector.
+    """
     wanted, size = role(variable.name), without_ones(variable.shape)
     return any(
-      without_ones(other.shape) == size and (not wanted or role(other.name) in ('', wanted))
+      _may_hold(without_ones(other.shape), size) and (not wanted or role(other.name) in ('', wanted))
       for other in self.left_there
     )
+
+
+def _may_hold(shape: tuple[int | None, ...], part: tuple[int | None, ...]) -> bool:
+  if len(shape) == len(part) == 1 and shape[0] and part[0]:
+    return shape[0] % part[0] == 0
+  return shape == part
 
 
 @dataclasses.dataclass(frozen=True)

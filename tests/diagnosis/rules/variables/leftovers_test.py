@@ -72,6 +72,13 @@ class BiasTest(absltest.TestCase):
     text = _missing([_pair('fc/kernel', shape=(3, 2))], _variable('fc/bias', (2,)))['fc/bias']
     self.assertIn('the port has fc/kernel without a bias: pass use_bias=True', text)
 
+  def test_of_two_layers_that_are_one_on_the_other_side(self):
+    pairs = [_pair('shift/kernel', 'port/w', (7, 3)), _pair('scale/kernel', 'port/w', (7, 3))]
+    lost = [_variable('shift/bias', (3,)), _variable('scale/bias', (3,))]
+    self.assertEqual(_both(pairs, lost, [_variable('port/b_out', (6,))]), ({}, {}))
+    missing, _ = _both(pairs, lost, [_variable('port/b_out', (5,))])
+    self.assertIn('pass use_bias=True', missing['shift/bias'])
+
   def test_of_another_name_on_the_other_side(self):
     causes = _both(
       [_pair('fc/kernel', shape=(3, 2))], [_variable('fc/b', (2,))], [_variable('fc/bias', (3,))]
