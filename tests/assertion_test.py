@@ -1,6 +1,7 @@
 """`tf2verify.assert_equivalent`, as users without a class of their own call it."""
 
 import contextlib
+import functools
 
 import numpy as np
 from absl.testing import absltest
@@ -118,6 +119,53 @@ class AssertEquivalentTest(absltest.TestCase):
     with self.assertRaisesRegex(CaseDefinitionError, 'stages is empty'):
       tf2verify.assert_equivalent(*arguments, stages=[])
 
+  def test_functions_that_take_arguments(self):
+    creates = tf.keras.layers.Dense
+    for arguments, labels, said in (
+      (
+        (_keras_dense, _dense, _INPUTS),
+        None,
+        'layer, the function _dense, takes inputs, .*swapped',
+      ),
+      (
+        (_dense, creates, _INPUTS),
+        None,
+        r'layer, the class Dense, takes units, .*a function that creates .*lambda: Dense\(\.\.\.\)',
+      ),
+      (
+        (_dense, lambda x: creates(2)(x), _INPUTS),
+        None,
+        r'layer, the function <lambda>, takes x, .*creates the port, a Keras layer or tf.Module',
+      ),
+      (
+        (_dense, _keras_dense, lambda n: _INPUTS),
+        None,
+        r'inputs, the function <lambda>, takes n, .*pass the arrays, or lambda: inputs\(',
+      ),
+      (
+        (_dense, _keras_dense, _INPUTS),
+        lambda n: _INPUTS,
+        r'labels, the function <lambda>, takes n',
+      ),
+    ):
+      with self.subTest(said), self.assertRaisesRegex(AssertionError, f'case side: .*{said}'):
+        tf2verify.assert_equivalent(
+          *arguments, labels=labels, training=False, stages=['no_new_variables']
+        )
+
+  def test_function_that_is_given_its_arguments_by_a_decorator(self):
+    @functools.wraps(tf.keras.layers.Dense)
+    def configured():
+      return tf.keras.layers.Dense(2, name='dense')
+
+    def failing():
+      raise TypeError('of its own')
+
+    arguments = {'training': False, 'stages': ['no_new_variables']}
+    self.assertTrue(tf2verify.assert_equivalent(_dense, configured, _INPUTS, **arguments).passed)
+    with self.assertRaisesRegex(AssertionError, 'make_tf2_layer raised TypeError: of its own'):
+      tf2verify.assert_equivalent(_dense, failing, _INPUTS, **arguments)
+
   def test_arguments_of_no_use(self):
     for arguments, hooks, said in (
       (
@@ -141,6 +189,14 @@ class AssertEquivalentTest(absltest.TestCase):
         {'tf1_loss': lambda self, outputs, labels: outputs},
         'tf1_loss has the parameter self; a hook is passed here as a function without it',
       ),
+      (
+        (_dense, _keras_dense, _INPUTS),
+        {'tf1_loss': lambda outputs: outputs},
+        r'assert_equivalent: tf1_loss cannot be called: too many .*; pass a function without self, '
+        r'tf1_loss=lambda outputs, labels: \.\.\.',
+      ),
+      ((_dense, _keras_dense, _INPUTS), {'training': 'no'}, "training is 'no'; it must be False"),
+      ((_dense, _keras_dense, _INPUTS), {'training': 1}, 'training is 1; it must be False'),
       ((_dense, _keras_dense, _INPUTS), {'stages': ['gradient']}, "did you mean 'gradients'"),
       ((_dense, _keras_dense, _INPUTS), {'make_inputs': abs}, 'make_inputs is not an attribute'),
     ):

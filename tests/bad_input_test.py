@@ -205,6 +205,20 @@ class DeclarationTest(absltest.TestCase):
     ):
       tf2verify.verify(small_case.SmallCase, stages='gradients')
 
+  def test_place_of_a_hook_that_cannot_be_called(self) -> None:
+    class WithoutTraining(small_case.SmallCase):
+      def build_tf1_graph(self, inputs):
+        return inputs
+
+    self._check(WithoutTraining, r'\(build_tf1_graph: .*bad_input_test.py:\d+\)$')
+
+  def test_callbacks_of_verify(self) -> None:
+    for name in ('on_stage', 'progress', 'on_stuck'):
+      with self.assertRaisesRegex(
+        tf2verify.Tf2VerifyError, rf'{name} is 5; it must be a function .*, {name}=print, or None'
+      ):
+        tf2verify.verify(small_case.SmallCase, ['no_new_variables'], **{name: 5})
+
   def test_verdict_has_no_truth_value(self) -> None:
     verdict = tf2verify.verify(small_case.SmallCase, stages=['no_new_variables'])
     with self.assertRaisesRegex(TypeError, 'compare .status with a tf2verify.Status'):

@@ -107,6 +107,18 @@ class RunTest(absltest.TestCase):
         status = int(ended.code or 0)
     return status, said.getvalue(), complained.getvalue()
 
+  def test_cases_of_one_name_are_told_apart_and_run_once(self) -> None:
+    other = self.folder / 'other_test.py'
+    console.write_files(self.folder, other_test=console.CASES)
+    targets = f'{self.file}::RightCase', str(other), f'{other}::RightCase'
+    for brief in ((), ('--brief',)):
+      status, said, _ = self._run(*targets, '--stages', '1-3', *brief)
+      self.assertEqual(status, 1)
+      self.assertIn('2 of 3 cases passed', said)
+      for name in (f'{self.file}::RightCase', f'{other}::RightCase'):
+        self.assertEqual(said.count(f'{name}: PASSED, '), 1, said)
+      self.assertIn('\nWrongCase: FAILED, ', said)
+
   def test_all_passed(self) -> None:
     status, said, _ = self._run(f'{self.file}::RightCase')
     self.assertEqual(status, 0)

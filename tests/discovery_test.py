@@ -7,7 +7,7 @@ from absl.testing import absltest
 
 import tf2verify
 from tests import console
-from tf2verify.discovery import find_cases
+from tf2verify.discovery import find_all, find_cases
 
 
 class FindCasesTest(absltest.TestCase):
@@ -37,6 +37,39 @@ class FindCasesTest(absltest.TestCase):
     console.write_files(self.folder / '.hidden', hidden_test=console.CASES)
     self.assertEqual(self._names(self.folder), ['RightCase', 'WrongCase'] * 2)
     self.assertEqual(self._names(f'{self.folder}::RightCase'), ['RightCase'] * 2)
+
+  def test_a_case_that_is_named_twice_is_found_once(self) -> None:
+    file = self.folder / 'cases_test.py'
+    (self.folder / 'link').symlink_to(self.folder)
+    targets = [f'{file}::WrongCase', str(file), str(self.folder), f'{self.folder}/link']
+    found = find_all([*targets, f'{self.folder}/link/cases_test.py'])
+    self.assertEqual([one.name for one in found], ['WrongCase', 'RightCase'])
+
+  def test_cases_of_one_name_are_told_apart(self) -> None:
+    console.write_files(self.folder / 'below', test_more=console.CASES)
+    found = find_all([f'{self.folder}::RightCase', f'{self.folder}/cases_test.py'])
+    files = 'below/test_more.py', 'cases_test.py'
+    alike = [f'{self.folder}/{file}::RightCase' for file in files]
+    self.assertCountEqual([one.name for one in found], [*alike, 'WrongCase'])
+    self.assertEqual([one.case.__name__ for one in found], ['RightCase', 'RightCase', 'WrongCase'])
+
+  def test_classes_that_are_alike_in_one_file_are_all_found(self) -> None:
+    made = """{}
+
+def make():
+  class Made(RightCase):
+    pass
+  return Made
+
+
+First, Second = make(), make()
+Alias = First
+"""
+    console.write_files(self.folder, made_test=made.format(console.CASES.partition('if __name')[0]))
+    found = find_all([str(self.folder / 'made_test.py')] * 2)
+    classes = [one.case for one in found if one.case.__name__ == 'Made']
+    self.assertLen(set(classes), 2)
+    self.assertLen(classes, 2)
 
   def test_module_and_package(self) -> None:
     console.write_files(

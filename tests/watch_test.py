@@ -150,6 +150,26 @@ class WatchTest(absltest.TestCase):
     self.assertEqual(status, 0)
     self.assertIn('WatchedCase: PASSED', printed.getvalue())
 
+  def test_what_is_not_there_is_not_waited_for(self):
+    empty = self._write('empty_case.py', 'x = 1\n')
+    absent = os.path.join(self.folder, 'absent_case.py')
+    for target, said in (
+      (absent, 'absent_case.py does not exist'),
+      ('no_such_module', 'no_such_module is neither a file or folder nor a module'),
+      (empty, 'declares no complete EquivalenceCase'),
+      (f'{self.case}::Absent', 'has no case Absent'),
+    ):
+      for rounds in ((), ('--rounds', '1')):
+        with contextlib.redirect_stderr(io.StringIO()) as complained:
+          self.assertEqual(cli.main(['watch', target, *rounds]), 2)
+        self.assertIn(said, complained.getvalue())
+
+  def test_a_file_that_goes_away_is_waited_for(self):
+    rounds = Watch(self.case, _STAGES).rounds(2)
+    next(rounds)
+    os.remove(self.case)
+    self.assertIn('watched_case.py does not exist', next(rounds).error)
+
   def test_who_imports_what_has_changed(self):
     watch = Watch(self.case, _STAGES)
     next(watch.rounds(1))

@@ -10,6 +10,7 @@ from typing import Any
 from tf2verify import hooks as table
 from tf2verify.case import EquivalenceCase, verify
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.hook_signatures import call_problem, may_leave_out
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.optional_hooks import OptionalHooks
 from tf2verify.records.status import Status
@@ -19,7 +20,7 @@ from tf2verify.tensorflow_internals import deprecations
 
 # Parameters by which TF1 code gets its training mode.
 _TRAINING = ('training', 'is_training')
-_METHODS = {hook.name for hook in table.HOOKS}
+_METHODS = {hook.name: hook for hook in table.HOOKS}
 _ATTRIBUTES = {
   name
   for home in (EquivalenceCase, OptionalHooks)
@@ -72,7 +73,8 @@ def assert_equivalent(
     CaseDefinitionError: an argument is of no use.
   """
   __tracebackhide__ = True  # for pytest
-  _check(tf1_function, layer, hooks)
+  _check(tf1_function, layer)
+  _check_hooks(hooks)
   asked = None if stages is None else (stages,) if isinstance(stages, str) else tuple(stages)
   if asked == ():
     raise CaseDefinitionError(
@@ -81,17 +83,17 @@ def assert_equivalent(
     )
   declared: dict[str, Any] = {
     'build_tf1_graph': _builder(tf1_function),
-    'make_tf2_layer': lambda self: layer(),
-    'make_inputs': lambda self: inputs() if callable(inputs) else inputs,
+    'make_tf2_layer': lambda self: _called(layer, 'layer', _layer_slip(layer, tf1_function)),
+    'make_inputs': _returning(inputs, 'inputs'),
     'tolerance': tolerance,
     'gradient_tolerance': gradient_tolerance,
     'variable_names': staticmethod(variable_names) if callable(variable_names) else variable_names,
     **{name: _method(value) if name in _METHODS else value for name, value in hooks.items()},
   }
   if training is not None:
-    declared['training_modes'] = (training,) if isinstance(training, bool) else tuple(training)
+    declared['training_modes'] = _modes(training)
   if labels is not None:
-    declared['make_labels'] = lambda self: labels() if callable(labels) else labels
+    declared['make_labels'] = _returning(labels, 'labels')
   caller = sys._getframe(1).f_globals.get('__name__', __name__)
   name = getattr(tf1_function, '__name__', type(tf1_function).__name__)
   case = type(
@@ -115,7 +117,73 @@ def assert_equivalent(
   )
 
 
-def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
+def _modes(training: Any) -> tuple[bool, ...]:
+  """Returns the training modes that are meant."""
+  iterable = isinstance(training, Iterable) and not isinstance(training, str)
+  modes = tuple(training) if iterable else (training,)
+  if not modes or not all(isinstance(mode, bool) for mode in modes):
+    raise CaseDefinitionError(
+      f'assert_equivalent: training is {training!r:.80}; it must be False (inference only), True '
+      '(training only) or (False, True), the default'
+    )
+  return modes
+
+
+def _required(function: Any) -> list[str]:
+  """Returns the names of the arguments that a function, or creating a class, cannot do without."""
+  try:
+    signature = inspect.signature(function.__init__ if inspect.isclass(function) else function)
+  except (TypeError, ValueError):
+    return []
+  variable = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+  found = [
+    name
+    for name, one in signature.parameters.items()
+    if one.default is one.empty and one.kind not in variable
+  ]
+  return found[1:] if inspect.isclass(function) else found  # without self
+
+
+def _called(function: Callable[[], Any], argument: str, slip: str) -> Any:
+  """Returns what a function without arguments returns, and names the likely slip if it takes some.
+
+  That is only known once it was called: a decorator may give it what it takes.
+  """
+  try:
+    return function()
+  except TypeError as error:
+    needed = _required(function)
+    if not needed:
+      raise
+    kind = 'class' if inspect.isclass(function) else 'function'
+    raise CaseDefinitionError(
+      f'assert_equivalent: {argument}, the {kind} {getattr(function, "__name__", function)!s:.80}, '
+      f'takes {", ".join(needed)}, and is called without arguments: {slip} ({error})'
+    ) from error
+
+
+def _layer_slip(layer: Any, tf1_function: Any) -> str:
+  if inspect.isclass(layer):
+    return f'pass a function that creates the port, lambda: {layer.__name__}(...)'
+  if not _required(tf1_function):
+    return (
+      'tf1_function takes none, so that the two are probably swapped: the function that builds '
+      'the TF1 model comes first, then the one that creates the port'
+    )
+  return (
+    'pass a function that creates the port, a Keras layer or tf.Module, as lambda: Port(); what '
+    'computes outputs from inputs is the call of that layer'
+  )
+
+
+def _returning(nest: Any, argument: str) -> Callable[[EquivalenceCase], Any]:
+  """Returns the hook for an argument that is a nest of arrays, or a function that returns it."""
+  if not callable(nest):
+    return lambda self: nest
+  return lambda self: _called(nest, argument, f'pass the arrays, or lambda: {argument}(...)')
+
+
+def _check(tf1_function: Any, layer: Any) -> None:
   if not callable(tf1_function):
     raise CaseDefinitionError(
       f'assert_equivalent: tf1_function is {tf1_function!r:.80}; it must be the function that '
@@ -128,8 +196,18 @@ def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
       'is created again for every run, with controlled seeds: pass a function that creates it, '
       f'lambda: {type(layer).__name__}(...)'
     )
-  known = (_METHODS | _ATTRIBUTES) - {'build_tf1_graph', 'make_tf2_layer', 'make_inputs', 'stages'}
+
+
+def _check_hooks(hooks: Mapping[str, Any]) -> None:
+  known = {*_METHODS, *_ATTRIBUTES} - {'build_tf1_graph', 'make_tf2_layer', 'make_inputs', 'stages'}
   for name, value in hooks.items():
+    if name not in known:
+      close = difflib.get_close_matches(name, known, 1)
+      guess = f' (did you mean {close[0]}?)' if close else ''
+      raise CaseDefinitionError(
+        f'assert_equivalent: {name} is not an attribute or hook of a case{guess}; available: '
+        f'{", ".join(sorted(known))}'
+      )
     if name in _METHODS and not callable(value) and name not in _CONSTANT:
       raise CaseDefinitionError(
         f'assert_equivalent: {name} is a {type(value).__name__}; it is called again for every run: '
@@ -140,12 +218,13 @@ def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
         f'assert_equivalent: {name} has the parameter self; a hook is passed here as a function '
         'without it, and outside of a class: leave self out'
       )
-    if name not in known:
-      close = difflib.get_close_matches(name, known, 1)
-      guess = f' (did you mean {close[0]}?)' if close else ''
+    problem = call_problem(_METHODS[name], value) if name in _METHODS and callable(value) else ''
+    if problem:
+      arguments = ', '.join((*_METHODS[name].arguments, *_METHODS[name].taken))
+      function = f'lambda {arguments}'.rstrip()
       raise CaseDefinitionError(
-        f'assert_equivalent: {name} is not an attribute or hook of a case{guess}; available: '
-        f'{", ".join(sorted(known))}'
+        f'assert_equivalent: {name} cannot be called: {problem}; pass a function without self, '
+        f'{name}={function}: ...{may_leave_out(_METHODS[name])}'
       )
 
 

@@ -29,6 +29,7 @@ from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, stage_names
 from tf2verify.sides.graphs.source_lines import forget_lines
+from tf2verify.sides.hook_places import with_place
 from tf2verify.sides.kept.sources import source_for
 from tf2verify.sides.recorded.recording import declaration_of
 from tf2verify.sides.recorded.references import ReferenceSource
@@ -250,10 +251,11 @@ def _check_hooks(cls: type[EquivalenceCase]) -> None:
   found = misspelled_hook(cls, EquivalenceCase, names)
   if found is not None:
     home, name, hook = found
-    raise CaseDefinitionError(
+    said = (
       f'{home.__name__} defines {name}: did you mean {hook}? No stage looks at {name}, and no '
       f'method of the case uses it; if it is a helper, call it _{name}'
     )
+    raise CaseDefinitionError(with_place(said, name, vars(home)[name]))
   missing = missing_hooks(cls)
   if missing:
     raise CaseDefinitionError(_missing_hook(cls, missing[0]))
@@ -369,6 +371,12 @@ def verify(
   """
   if isinstance(stages, str):
     raise CaseDefinitionError(f'stages is {stages!r}; it must be a list of names: [{stages!r}]')
+  for name, told in (('on_stage', on_stage), ('progress', progress), ('on_stuck', on_stuck)):
+    if told is not None and not callable(told):
+      raise CaseDefinitionError(
+        f'{name} is {told!r:.80}; it must be a function that is called with what there is to tell, '
+        f'{name}=print, or None'
+      )
   chosen = stage_names(range(1, len(STAGES) + 1) if stages is None else stages)
   forget_lines()  # a notebook may have edited and loaded a module again
   ladder = new_ladder(case, progress or (lambda _: None), source_for(reuse_reference))

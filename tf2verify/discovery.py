@@ -1,6 +1,7 @@
 """Finding the cases in files, folders and modules."""
 
 import abc
+import collections
 import contextlib
 import dataclasses
 import difflib
@@ -9,10 +10,10 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tf2verify.case import EquivalenceCase, missing_hooks
-from tf2verify.environment.case_files import case_files
+from tf2verify.environment.case_files import case_files, shown_path
 from tf2verify.errors import UsageError
 from tf2verify.sides.user_code import user_code
 
@@ -26,6 +27,8 @@ class FoundCase:
   # The top-level modules that lie in that folder; kept apart from equally named ones of another
   # file.
   modules: tuple[tuple[str, types.ModuleType], ...]
+  file: str  # that declares it; the module where there is none
+  name: str  # what tells it from the others: the class, after the file where two are alike
 
   @contextlib.contextmanager
   def importable(self) -> Iterator[None]:
@@ -115,7 +118,13 @@ def find_cases(
   else:
     imported = [_import_module(name, loaded or {}) for name in case_files(place)]
   found = [
-    FoundCase(case, root, tuple(modules.items()))
+    FoundCase(
+      case,
+      root,
+      tuple(modules.items()),
+      getattr(module, '__file__', None) or module.__name__,
+      case.__name__,
+    )
     for module, root, modules in imported
     for case in _cases_of(module)
   ]
@@ -134,6 +143,43 @@ def find_cases(
       'make_tf2_layer and make_inputs; or, with tf1_recording, make_tf2_layer'
     )
   return found
+
+
+def find_all(
+  targets: Iterable[str], loaded: Mapping[str, types.ModuleType] | None = None
+) -> list[FoundCase]:
+  """Returns the cases that several command-line arguments name, in order, each once.
+
+  Args:
+    targets: as of `find_cases`; they may overlap.
+    loaded: as of `find_cases`.
+
+  Raises:
+    UsageError: as `find_cases` does.
+    Tf2VerifyError: likewise.
+  """
+  unique: dict[tuple[str, str, int], FoundCase] = {}
+  for target in targets:
+    # Classes that a function makes may be alike in one file, and are not the same.
+    alike: dict[tuple[str, str], list[type[EquivalenceCase]]] = collections.defaultdict(list)
+    for found in find_cases(target, loaded=loaded):
+      file = os.path.realpath(found.file) if os.path.isfile(found.file) else found.file
+      classes = alike[file, found.case.__name__]
+      if found.case not in classes:
+        classes.append(found.case)
+      unique.setdefault((file, found.case.__name__, classes.index(found.case)), found)
+  return _told_apart([*unique.values()])
+
+
+def _told_apart(cases: list[FoundCase]) -> list[FoundCase]:
+  """Returns the cases, each with a name that those in other files do not have."""
+  count = collections.Counter(found.case.__name__ for found in cases)
+  return [
+    dataclasses.replace(found, name=f'{shown_path(found.file)}::{found.case.__name__}')
+    if count[found.case.__name__] > 1
+    else found
+    for found in cases
+  ]
 
 
 def _import_module(

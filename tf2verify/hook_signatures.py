@@ -5,25 +5,41 @@ from typing import Any
 
 from tf2verify import hooks
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.sides.hook_places import with_place
 
 
 def check_signatures(case: object) -> None:
   """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
   for hook in hooks.HOOKS:
     method = getattr(case, hook.name)
-    problem = f'it is a {type(method).__name__}' if not callable(method) else _problem(hook, method)
+    problem = call_problem(hook, method)
     if problem:
       arguments = ('self', *hook.arguments, *hook.taken)
-      optional = f' (it may leave out {" and ".join(hook.taken)})' if hook.taken else ''
-      raise CaseDefinitionError(
+      said = (
         f'{type(case).__name__}.{hook.name} cannot be called: {problem}; write it as a method, '
-        f'def {hook.name}({", ".join(arguments)}){optional}'
+        f'def {hook.name}({", ".join(arguments)}){may_leave_out(hook)}'
       )
+      raise CaseDefinitionError(with_place(said, hook.name, method))
 
 
-def _problem(hook: hooks.Hook, method: Any) -> str:
-  """Returns why a hook cannot be called with its arguments; '' where it can."""
-  signature = inspect.signature(method)
+def may_leave_out(hook: hooks.Hook) -> str:
+  """Returns what is said of the arguments that a hook need not take; '' where there are none."""
+  return f' (it may leave out {" and ".join(hook.taken)})' if hook.taken else ''
+
+
+def call_problem(hook: hooks.Hook, method: Any) -> str:
+  """Returns why a hook cannot be called with its arguments; '' where it can.
+
+  Args:
+    hook: the row of the table.
+    method: what stands for it, without `self`.
+  """
+  if not callable(method):
+    return f'it is a {type(method).__name__}'
+  try:
+    signature = inspect.signature(method)
+  except (TypeError, ValueError):  # a function of C's need not tell
+    return ''
   kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
   names = [name for name, known in signature.parameters.items() if known.kind in kinds]
   # Names of its own are as good; those of the hook are taken by their place, in whatever order.

@@ -62,6 +62,45 @@ class InputsAreLists(SmallCase):
     return [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
+class InputsAreDates(SmallCase):
+  mistake = error(
+    'no_new_variables',
+    'case',
+    'make_inputs() has dtype datetime64[D], which TensorFlow does not have; cast it',
+    '(make_inputs: ',
+    'bad_cases/declaration.py:',
+  )
+
+  def make_inputs(self):
+    return np.array(['2020-01-01'], 'datetime64[D]')
+
+
+class InputsHaveKeysOfTwoTypes(SmallCase):
+  mistake = error(
+    'no_new_variables',
+    'case',
+    "make_inputs() has keys that cannot be sorted: 0 (int), 'b' (str); ",
+    '(make_inputs: ',
+    'bad_cases/declaration.py:',
+  )
+
+  def make_inputs(self):
+    return {0: np.ones((4, 3), np.float32), 'b': np.ones((4, 3), np.float32)}
+
+
+class LabelsAreMasked(SmallCase):
+  mistake = error(
+    'no_new_variables',
+    'case',
+    'make_labels() is a masked array (1 of 3 elements masked)',
+    '(make_labels: ',
+    'bad_cases/declaration.py:',
+  )
+
+  def make_labels(self):
+    return np.ma.masked_greater(np.arange(3.0), 1)
+
+
 class InputsHaveNan(SmallCase):
   mistake = error(
     'no_new_variables', 'case', 'make_inputs() contains NaN (2 of 6 elements)', 'replace them'
@@ -249,6 +288,8 @@ class FillOfWrongType(SmallCase):
     'zero_randomness',
     'case',
     'fill_values returned a list for dense/kernel; return a numpy array of shape (3, 2), or None',
+    '(fill_values: ',
+    'bad_cases/declaration.py:',
   )
 
   def fill_values(self, name, shape, dtype):

@@ -380,6 +380,10 @@ class ErrorsTest(absltest.TestCase):
     for inputs, words in (
       (np.array([1.0, np.nan]), 'contains NaN (1 of 2 elements)'),
       (np.array([[1], [1, 2]], object), 'has dtype object'),
+      (
+        np.array(['2020-01-01'], 'datetime64[D]'),
+        'has dtype datetime64[D], which TensorFlow does not have',
+      ),
       ([1.0, 2.0], 'inputs[0] is of type float'),
       ({}, 'hold no array'),
       ({1: np.ones(2)}, 'has the keys [1]; use strings'),

@@ -176,7 +176,7 @@ def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> i
 def _run(arguments: argparse.Namespace) -> int:
   # Imported here, since these need an environment that works, and doctor does not.
   from tf2verify.case import verify
-  from tf2verify.discovery import find_cases
+  from tf2verify.discovery import find_all
   from tf2verify.records.status import Status
   from tf2verify.report import github, terminal
   from tf2verify.report.report_dir import write_case, write_summary
@@ -189,12 +189,12 @@ def _run(arguments: argparse.Namespace) -> int:
   diagnose_option.set_for_process(arguments.diagnose)
   stages = None if arguments.stages is None else stage_names(arguments.stages)
   detail = terminal.Detail[arguments.detail]
-  cases = [found for target in arguments.targets for found in find_cases(target)]
+  cases = find_all(arguments.targets)
   verdicts: list[CaseVerdict] = []
   for number, found in enumerate(cases, 1):
     count = f' {number} of {len(cases)}' if len(cases) > 1 else ''
-    progress = terminal.StageProgress(f'{found.case.__name__}{count}')
-    shown = terminal.CaseShown(found.case.__name__, progress, detail)
+    progress = terminal.StageProgress(f'{found.name}{count}')
+    shown = terminal.CaseShown(found.name, progress, detail)
     said = deprecations.asked() if arguments.deprecations else deprecations.unsaid()
     with found.importable(), said:
       try:
@@ -280,11 +280,11 @@ def _watch(target: str, stages: Sequence[str] | None, rounds: int | None) -> int
 
 def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | None) -> int:
   from tf2verify.commands.adequacy import adequacy
-  from tf2verify.discovery import find_cases
+  from tf2verify.discovery import find_all
   from tf2verify.report import terminal
   from tf2verify.report.report_dir import write_adequacy
 
-  for found in [case for target in targets for case in find_cases(target)]:
+  for found in find_all(targets):
     progress = terminal.StageProgress()
     try:
       with found.importable():
@@ -299,13 +299,13 @@ def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | N
 
 def _prove(targets: Sequence[str], report_dir: str | None) -> int:
   from tf2verify.commands.proof import prove_case
-  from tf2verify.discovery import find_cases
+  from tf2verify.discovery import find_all
   from tf2verify.report import terminal
   from tf2verify.report.proof_report import proof_lines
   from tf2verify.report.report_dir import write_proof
 
   well = True
-  for found in [case for target in targets for case in find_cases(target)]:
+  for found in find_all(targets):
     with _quietly(found, progress := terminal.StageProgress()):
       proof = prove_case(found.case, progress)
     well = well and proof.is_whole

@@ -92,7 +92,7 @@ class _Renamed(ast.NodeTransformer):
 
 
 def is_decorated(function: ast.FunctionDef, word: str) -> bool:
-  """Says whether a decorator has a word in its name."""
+  """Returns whether a decorator has a word in its name."""
   return any(word in ast.unparse(one) for one in function.decorator_list)
 
 
@@ -108,7 +108,7 @@ def kept_as(constructor: ast.FunctionDef, name: str) -> list[str]:
 
 
 def returns_something(function: ast.FunctionDef) -> bool:
-  """Says whether a function returns a value anywhere."""
+  """Returns whether a function returns a value anywhere."""
   return any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function))
 
 

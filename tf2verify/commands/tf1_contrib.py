@@ -144,7 +144,7 @@ def _brought_in(node: ast.AST) -> Iterator[tuple[ast.AST, list[str], str]]:
 
 
 def _is_part(node: ast.AST) -> bool:
-  """Says whether it is `tf.contrib.layers`, or `contrib.layers`."""
+  """Returns whether it is `tf.contrib.layers`, or `contrib.layers`."""
   return isinstance(node, ast.Attribute) and last_word(node.value) == 'contrib'
 
 

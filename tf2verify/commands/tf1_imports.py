@@ -58,7 +58,7 @@ def old_imports(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _is_gone(module: str) -> bool:
-  """Says whether it is of TensorFlow, which has it no longer; contrib has a table of its own."""
+  """Returns whether it is of TensorFlow, which has it no longer; contrib has a table of its own."""
   words = module.split('.')
   return words[0] == 'tensorflow' and words[1:2] != ['contrib'] and not is_there(module)
 

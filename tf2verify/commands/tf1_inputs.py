@@ -220,7 +220,7 @@ def _in_order(function: ast.FunctionDef) -> Iterator[ast.stmt]:
 
 
 def _is_joined(call: ast.Call, names: set[str], sequences: set[str]) -> bool:
-  """Says whether a call joins one of some names to the vectors of words."""
+  """Returns whether a call joins one of some names to the vectors of words."""
   if called(call) != 'concat':
     return False
   parts = {text_of(one) for value in call.args for one in getattr(value, 'elts', ())}

@@ -10,7 +10,7 @@ _OLD = 'compat.v1'
 
 @functools.cache
 def is_there(module: str) -> bool:
-  """Says whether TensorFlow has a module, or a name in a module; yes where it is not installed.
+  """Returns whether TensorFlow has a module, or a name in a module; yes where it is not installed.
 
   Args:
     module: as an import has it, such as `tensorflow.python.ops.rnn`; Keras is taken to be there,

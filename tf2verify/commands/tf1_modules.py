@@ -37,7 +37,7 @@ def module_name(path: str) -> str:
 
 
 def can_be_written(module: str) -> bool:
-  """Says whether `from MODULE import` takes a name; `importlib.import_module` takes more."""
+  """Returns whether `from MODULE import` takes a name; `importlib.import_module` takes more."""
   return all(
     part.isidentifier()
     and not keyword.iskeyword(part)

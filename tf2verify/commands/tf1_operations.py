@@ -71,7 +71,7 @@ def kind_in(call: ast.Call, names: set[str]) -> Kind | None:
 
 
 def is_unchanged(node: ast.expr, names: set[str]) -> bool:
-  """Says whether it is one of some names, or one of the same shape made of it."""
+  """Returns whether it is one of some names, or one of the same shape made of it."""
   if isinstance(node, ast.Call) and called(node) in _UNCHANGED:
     given = [*node.args[:1], *(word.value for word in node.keywords if word.arg in _FIRST)]
     return any(text_of(value) in names for value in given)

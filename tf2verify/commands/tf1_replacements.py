@@ -110,7 +110,7 @@ def _at_import(tree: ast.Module) -> Iterator[Replacement]:
 
 
 def _is_optimizer(name: str) -> bool:
-  """Says whether a call makes an optimizer or a train op."""
+  """Returns whether a call makes an optimizer or a train op."""
   return name in _OPTIMIZERS or name.endswith('Optimizer')
 
 

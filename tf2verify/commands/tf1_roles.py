@@ -70,7 +70,7 @@ def role_of(
 
 
 def _is_size(function: ast.FunctionDef, text: str) -> bool:
-  """Says whether something is a size in the shape of a placeholder or variable."""
+  """Returns whether something is a size in the shape of a placeholder or variable."""
   return any(
     text_of(size) == text
     for call in _calls(function)
@@ -98,7 +98,7 @@ def _is_passed(
   functions: Mapping[str, ast.FunctionDef],
   depth: int,
 ) -> bool:
-  """Says whether something is passed to a call as a tensor may be; not as the end of a range."""
+  """Returns whether something is passed to a call as a tensor may be; not as the end of a range."""
   for call in _calls(function):
     inner = inner_function(call, functions)
     if inner is not None and depth < _DEEPEST:

@@ -180,7 +180,7 @@ def _of_class(
 
 
 def _builds(constructor: ast.FunctionDef, parameters: Sequence[Parameter]) -> bool:
-  """Says whether a constructor takes tensors, or makes placeholders in their place."""
+  """Returns whether a constructor takes tensors, or makes placeholders in their place."""
   makes = any(
     isinstance(node, ast.Call) and called(node).startswith('placeholder')
     for node in ast.walk(constructor)
@@ -294,5 +294,5 @@ def _fields_of(
 
 
 def _is_name(node: ast.AST, name: str) -> bool:
-  """Says whether it is a name, or `self.x`."""
+  """Returns whether it is a name, or `self.x`."""
   return text_of(node) == name

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 def is_own(node: ast.AST) -> bool:
-  """Says whether it is an attribute of `self`."""
+  """Returns whether it is an attribute of `self`."""
   return (
     isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == 'self'
   )

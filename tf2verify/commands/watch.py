@@ -9,17 +9,17 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 
-from tf2verify.case import EquivalenceCase, new_ladder
+from tf2verify.case import new_ladder
 from tf2verify.commands.changed_modules import WatchedFiles, outdated, path_of, user_modules
-from tf2verify.discovery import FoundCase, find_cases
+from tf2verify.discovery import FoundCase, find_all
 from tf2verify.environment.case_files import case_files, shown_path
-from tf2verify.errors import Tf2VerifyError, UserCodeError
+from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.records.status import Status
 from tf2verify.records.text_line import indented
 from tf2verify.records.verdict import CaseVerdict
 from tf2verify.records.verdict_text import case_status_line, ladder_lines
 from tf2verify.report import terminal
-from tf2verify.safe_text import safe
+from tf2verify.safe_text import safe, safe_line
 from tf2verify.sides.graphs.source_lines import forget_lines
 from tf2verify.sides.kept.sources import HeldReference
 from tf2verify.stages import STAGES
@@ -70,7 +70,12 @@ class Watch:
     return len(self._files)
 
   def rounds(self, most: int | None = None) -> Iterator[Round]:
-    """Yields a round at once, and one after each change, until there were so many."""
+    """Yields a round at once, and one after each change, until there were so many.
+
+    Raises:
+      UsageError: at the first round, there is no such file, module or case: nothing that is
+        changed would be seen.
+    """
     with _without_bytecode():
       changed: tuple[str, ...] = ()
       while True:
@@ -89,6 +94,8 @@ class Watch:
       cases = self._imported(changed)
       done = self._climbed(begun, cases)
     except Tf2VerifyError as error:
+      if isinstance(error, UsageError) and self._number == 1:
+        raise
       text = error.traceback_text if isinstance(error, UserCodeError) else ''
       said = f'{text}\n{error}' if text else str(error)
       done = dataclasses.replace(begun, error=said)
@@ -107,7 +114,7 @@ class Watch:
       sys.modules.pop(name, None)
     forget_lines()
     importlib.invalidate_caches()
-    found = find_cases(self._target, loaded=self._modules)
+    found = find_all([self._target], loaded=self._modules)
     for case in found:
       self._modules.update(case.modules)
     self._files.watch(filter(None, map(path_of, user_modules(self._modules).values())))
@@ -116,31 +123,31 @@ class Watch:
   def _climbed(self, begun: Round, cases: Sequence[FoundCase]) -> Round:
     """Runs the cases, the one that failed last first, until one is not well."""
     case, stage = self._stopped
-    ordered = sorted(cases, key=lambda found: found.case.__name__ != case)
+    ordered = sorted(cases, key=lambda found: found.name != case)
     verdicts: list[CaseVerdict] = []
     for found in ordered:
-      first = stage if found.case.__name__ == case else ''
-      held = self._references.setdefault(found.case.__name__, HeldReference())
+      first = stage if found.name == case else ''
+      held = self._references.setdefault(found.name, HeldReference())
       with found.importable(), deprecations.unsaid():
-        verdict, order, abandoned = self._climb(found.case, first, held)
+        verdict, order, abandoned = self._climb(found, first, held)
       verdicts.append(verdict)
       begun = dataclasses.replace(begun, order=order, reference=held.said(), abandoned=abandoned)
       failed = next((one for one in verdict.stages if one.status.is_failure), None)
       if failed is not None or abandoned:
-        self._stopped = (found.case.__name__, failed.stage if failed is not None else first)
+        self._stopped = (found.name, failed.stage if failed is not None else first)
         break
     else:
       self._stopped = ('', '')
     return dataclasses.replace(begun, verdicts=tuple(verdicts))
 
   def _climb(
-    self, case: type[EquivalenceCase], first: str, held: HeldReference
+    self, found: FoundCase, first: str, held: HeldReference
   ) -> tuple[CaseVerdict, tuple[str, ...], bool]:
     """Climbs from a stage on, then those before it, up to the first that is not well."""
     names = [stage.name for stage in self._stages]
     at = names.index(first) if first in names else 0
-    progress = terminal.StageProgress(case.__name__)
-    ladder = new_ladder(case, progress, held)
+    progress = terminal.StageProgress(found.name)
+    ladder = new_ladder(found.case, progress, held)
     order: list[str] = []
     abandoned = False
     try:
@@ -152,7 +159,8 @@ class Watch:
         if self._files.are_changed():
           abandoned = stage is not self._stages[at - 1]
           break
-      return ladder.verdict(), tuple(order), abandoned
+      verdict = dataclasses.replace(ladder.verdict(), case=safe_line(found.name))
+      return verdict, tuple(order), abandoned
     finally:
       progress.clear()
       ladder.close()
@@ -174,6 +182,9 @@ def watch(
 
   Returns:
     Whether the last round has passed.
+
+  Raises:
+    UsageError: as of `Watch.rounds`.
   """
   watched = Watch(target, stages)
   passed = False

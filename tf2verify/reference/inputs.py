@@ -4,6 +4,7 @@ import zlib
 from typing import Any, List, Tuple
 
 import numpy as np
+import tensorflow as tf
 
 from .arrays import Array
 from .errors import RecorderError
@@ -56,11 +57,21 @@ def with_bytes(array: Array) -> Array:
   return np.asarray(encoded, 'S').reshape(array.shape)
 
 
+def is_dtype_of_tensorflow(dtype: Any) -> bool:
+  """Returns whether TensorFlow has a dtype of numpy's; not longdouble, dates and structures."""
+  try:
+    tf.as_dtype(dtype.newbyteorder('='))
+  except TypeError:
+    return False
+  return True
+
+
 def checked_arrays(nest: Any, what: str) -> Any:
   """Returns the nest with numpy arrays as its leaves, as they are fed.
 
   Raises:
-    RecorderError: a leaf is not an array, of dtype object, or holds NaN; or there is none.
+    RecorderError: a leaf is not an array, of dtype object, or of one that TensorFlow does not have,
+      or holds NaN; or there is none.
   """
   count = [0]
 
@@ -76,6 +87,11 @@ def checked_arrays(nest: Any, what: str) -> Any:
       raise RecorderError(
         '{} has dtype object, with elements that are not all strings: usually rows of different '
         "length, or None; pad the rows, or give strings as np.array(..., dtype='S')".format(place)
+      )
+    if not is_dtype_of_tensorflow(array.dtype):
+      raise RecorderError(
+        '{} has dtype {}, which TensorFlow does not have; cast it to the dtype that the model '
+        'takes in production, as x.astype(np.float32)'.format(place, array.dtype)
       )
     if array.dtype.kind in 'fc' and np.isnan(array).any():
       raise RecorderError(

@@ -375,7 +375,7 @@ def _returned_sizes(hook: Callable[[], Any], inputs: Any) -> Iterator[OtherSize]
     return
   before = nests.leaves_by_path(inputs)
   for nest in nests_of_inputs:
-    checked = checked_inputs(nest, _HOOK)
+    checked = checked_inputs(nest, _HOOK, hook)
     leaves = nests.leaves_by_path(checked)
     if {p: (x.dtype, x.ndim) for p, x in leaves.items()} != {
       p: (x.dtype, x.ndim) for p, x in before.items()

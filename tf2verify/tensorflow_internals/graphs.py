@@ -5,7 +5,7 @@ definition; `tf.function` gives no graph without its own handling of variables. 
 TensorFlow 2.16 to 2.21.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2, graph_pb2
@@ -109,3 +109,15 @@ def kernel_devices(op_type: str) -> frozenset[str]:
 def stack() -> list[Any]:
   """Returns the frames of Python's stack, outermost first, by the lines of the user's code."""
   return list(tf_stack.extract_stack())
+
+
+def stack_of(op: Any) -> Sequence[Any]:
+  """Returns the frames that made an operation, outermost first; none where they cannot be had.
+
+  TensorFlow refuses the stack whole if the name of one file is not UTF-8, as with LC_ALL=C and
+  PYTHONUTF8=0.
+  """
+  try:
+    return op.traceback or ()
+  except RuntimeError:
+    return ()

@@ -40,7 +40,8 @@ class Leftovers:
     """
     wanted, size = role(variable.name), without_ones(variable.shape)
     return any(
-      _may_hold(without_ones(other.shape), size) and (not wanted or role(other.name) in ('', wanted))
+      _may_hold(without_ones(other.shape), size)
+      and (not wanted or role(other.name) in ('', wanted))
       for other in self.left_there
     )
 

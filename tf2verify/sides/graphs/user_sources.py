@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tf2verify.records.observation import CodePlace, SourceLine
 from tf2verify.sides.graphs.source_lines import line_of_stack, settings_of
+from tf2verify.tensorflow_internals import graphs
 
 # Of an imported graph: where the lines of its operations are.
 _LINES = '_tf2verify_lines'
@@ -45,7 +46,7 @@ def user_source(op: tf.Operation) -> SourceLine | None:
   if lines is not None:
     return lines.get(op.name)
   known: Mapping[str, Around] = getattr(op.graph, _LAYERS, {})
-  return with_layers(line_of_stack(op.traceback or ()), known.get(op.name, Around()))
+  return with_layers(line_of_stack(graphs.stack_of(op)), known.get(op.name, Around()))
 
 
 def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:

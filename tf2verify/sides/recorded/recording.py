@@ -164,7 +164,7 @@ class RecordedDeclaration:
       return recording.inputs
     with user_code('case', 'make_inputs'):
       given = self._case.make_inputs()
-    given = checked_inputs(given)
+    given = checked_inputs(given, made_by=self._case.make_inputs)
     _check_same('make_inputs', given, recording.inputs, recording.path, '--inputs')
     return given
 
@@ -175,7 +175,7 @@ class RecordedDeclaration:
       given = self._case.make_labels()
     if given is None:
       return recording.labels
-    given = checked_inputs(given, 'make_labels')
+    given = checked_inputs(given, 'make_labels', self._case.make_labels)
     if recording.labels is None:
       if recording.manifest.losses is None:
         return given  # nothing of the recording depends on them

@@ -79,10 +79,11 @@ def reference(
     return _recorded(case, progress)
   with user_code('case', 'make_inputs'):
     inputs = case.make_inputs()
-  inputs = case_inputs.checked_inputs(inputs)
+  inputs = case_inputs.checked_inputs(inputs, made_by=case.make_inputs)
   with user_code('case', 'make_labels'):
     labels = case.make_labels()
-  labels = None if labels is None else case_inputs.checked_inputs(labels, 'make_labels')
+  if labels is not None:
+    labels = case_inputs.checked_inputs(labels, 'make_labels', case.make_labels)
   return Reference(
     Tf1Graph(case, inputs, progress, port_is_of_keras3, keeper=keeper, holds_sizes=holds_sizes),
     Tf1Training(case, inputs, labels, progress),
