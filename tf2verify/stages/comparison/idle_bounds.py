@@ -75,6 +75,7 @@ class _Partners:
   def __init__(self, graphs: tuple[OpGraph, OpGraph], runs: tuple[GraphRun, GraphRun]) -> None:
     self._graphs, self._runs = graphs, runs
     self._known = [_bounds(graph) for graph in graphs]
+    self._alone: dict[tuple[int, _Bound], frozenset[int]] = {}
 
   def has(self, side: int, position: int, bound: _Bound) -> bool:
     """Returns whether the other side has a bound, of several alike as many of them."""
@@ -82,21 +83,27 @@ class _Partners:
       return False
     if not self._graphs[side].ops[position].outputs[0][0].startswith('float'):
       return True  # of identifiers, whatever the bound keeps out
+    if (side, bound) not in self._alone:
+      self._alone[side, bound] = self._without_partner(side, bound)
+    return position not in self._alone[side, bound]
+
+  def _without_partner(self, side: int, bound: _Bound) -> frozenset[int]:
+    """Returns the bounds of a side that are alike and of which the other side has fewer."""
     own, others = (self._positions(number, bound) for number in (side, 1 - side))
     # In loops, or with a number that is not seen, they are not counted.
     if len(own) <= len(others) or len(others) < _among(bound, self._known[1 - side]):
-      return True
+      return frozenset()
     values, known = self._values(side, own), self._values(1 - side, others)
     if not values or (others and not known):
-      return True  # they cannot be run again
-    left = list(known)
-    for place in (*(n for n in own if n != position), position):
+      return frozenset()  # they cannot be run again
+    left, alone = list(known), []
+    for place in own:
       like = next((n for n in left if _are_alike(values[place], known[n])), None)
-      if like is not None:
+      if like is None:
+        alone.append(place)
+      else:
         left.remove(like)
-        if place == position:
-          return True
-    return bool(left)
+    return frozenset() if left else frozenset(alone)
 
   def _positions(self, side: int, bound: _Bound) -> list[int]:
     graph = self._graphs[side]

@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.rules.wording import number_text
-from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, TensorKey
+from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 
-_COMPARISONS = frozenset(
-  ('Equal', 'NotEqual', 'Less', 'LessEqual', 'Greater', 'GreaterEqual'),
-)
+_EQUALITIES = frozenset(('Equal', 'NotEqual'))
+_COMPARISONS = _EQUALITIES | {'Less', 'LessEqual', 'Greater', 'GreaterEqual'}
 # What they yield depends on shapes alone.
 _OF_SHAPES = frozenset(('Shape', 'ShapeN', 'Size', 'Rank', 'ZerosLike', 'OnesLike'))
 _MOST_COMPARISONS, _MOST = 12, 3
@@ -83,7 +82,7 @@ def _comparisons(side: int, graph: OpGraph, tested: Sequence[int]) -> Iterator[_
     is_written = op.source is not None and _WRITTEN.search(op.source.code)
     if op.op_type not in _COMPARISONS or not is_written or found == _MOST_COMPARISONS:
       continue
-    if any(_is_size(graph, key) for key in op.inputs):
+    if op.op_type not in _EQUALITIES and any(_is_size(graph, key) for key in op.inputs):
       continue  # whether an identifier is one of so many
     places = _read_by(graph, [position])
     if len(places) == 1:
@@ -155,7 +154,7 @@ def _tried(one: _Comparison, proof: Proof, runs: tuple[GraphRun, GraphRun]) -> s
   read = [graph.ops[producer].tensors[number] for producer, number in op.inputs]
   leaf = _input(graph, one.place)
   known = run.refetched([op.tensors[0], leaf, *read], {})
-  if known is None or not _is_uniform(known[0]):
+  if known is None or not _is_uniform(known[0]) or _is_of_classes(graph, op, known[1]):
     return ''
   for value, changed in _changed(known[1], known[2:]):
     flipped = run.refetched([op.tensors[0]], {leaf: changed})
@@ -182,6 +181,16 @@ def _numbers(results: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
   if any(value.size != 1 for value in apart):
     return ''
   return ' (tf1 {:.6g}, tf2 {:.6g})'.format(*(float(value.reshape(())) for value in apart))
+
+
+def _is_of_classes(graph: OpGraph, op: OpRecord, leaf: np.ndarray) -> bool:
+  """Returns whether identifiers are compared with a number of classes, which all are below."""
+  if op.op_type in _EQUALITIES or leaf.dtype.kind not in 'iu' or not leaf.size:
+    return False
+  sizes = {shape[-1] for known in graph.ops for _, shape in known.outputs if shape}
+  constants = [graph.ops[producer].constant for producer, _ in op.inputs]
+  numbers = [int(one.reshape(())) for one in constants if one is not None and one.size == 1]
+  return any(number in sizes and int(np.max(leaf)) < number for number in numbers)
 
 
 def _input(graph: OpGraph, place: str) -> str:
