@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -92,6 +93,8 @@ def _scopes_put_back() -> Iterator[None]:
 
 # What TensorFlow says of a scope that is not within another one.
 _NO_ROOT = 'is not a valid root scope name'
+# What it says of `int(x)`, `if x`, `x.numpy()` and `np.asarray(x)`, of tensors and of variables.
+_ASKS_FOR_NUMBERS = re.compile(r'[Ss]ymbolic|numpy\(\)')
 
 
 def trace(
@@ -121,8 +124,9 @@ def trace(
     first = error
   # The layer of a class whose name begins with an underscore cannot be outermost in a graph.
   computation = dataclasses.replace(computation, scope='port' if _NO_ROOT in str(first) else '')
-  with contextlib.suppress(Exception), _functions_inlined():
-    return computation.trace(reads=True)
+  if computation.scope or _ASKS_FOR_NUMBERS.search(str(first)):
+    with contextlib.suppress(Exception), _functions_inlined():
+      return computation.trace(reads=True)
   with contextlib.suppress(Exception), _scopes_put_back(), autograph.switched():
     # Python's `if` and `for` over tensors, which autograph rewrites.
     return computation.trace()
