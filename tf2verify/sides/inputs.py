@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+from numpy import ma  # here, since numpy loads it, and changes, when it is first asked for
 
 from tf2verify.errors import InputsError
 from tf2verify.reference import inputs as case_inputs
@@ -94,8 +95,8 @@ def _check_leaf(place: str, path: str, leaf: Any, parent: Any) -> Any:
       f'{place} is of type {type(leaf).__name__}; inputs are nests of numpy arrays, so that both '
       f'sides get the same bytes: {_likely_slip(path, leaf, parent)}'
     )
-  if isinstance(leaf, np.ma.MaskedArray) and np.ma.getmaskarray(leaf).any():
-    count = int(np.ma.getmaskarray(leaf).sum())
+  if isinstance(leaf, ma.MaskedArray) and ma.getmaskarray(leaf).any():
+    count = int(ma.getmaskarray(leaf).sum())
     raise InputsError(
       f'{place} is a masked array ({count} of {leaf.size} elements masked); TensorFlow has none, '
       'and would be fed what the mask hides: return x.filled(value), and np.ma.getmaskarray(x) as '

@@ -68,7 +68,7 @@ class _Model(keras.Model):
 
   def call(self, inputs, training=False):
     x, lengths = inputs['x'], inputs['lengths']
-    mask = keras.ops.arange(5)[None] < lengths[:, None]
+    mask = keras.ops.arange(x.shape[1])[None] < lengths[:, None]
     states, last = self.rnn(x, mask=mask)
     return {'last': self.out(last), 'mean': keras.ops.mean(states, [1, 2])}
 
@@ -111,7 +111,7 @@ class _Native(keras.Model):
 
   def call(self, inputs, training=False):
     x, lengths = inputs['x'], inputs['lengths']
-    mask = keras.ops.arange(5)[None] < lengths[:, None]
+    mask = keras.ops.arange(x.shape[1])[None] < lengths[:, None]
     if self.mistake == 'shifted':
       x = x + 0.1
     states = self.rnn(x, mask=mask)
