@@ -6,6 +6,8 @@ operations do matter, and since the results agree as they are, the port has the 
 in another place as well: a sign within a sum and not in front of it, say. It is a spelling.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tf2verify.records.op_graph import OpGraph
@@ -28,8 +30,8 @@ def is_made_up_for(proof: Proof, pair: Unlike, runs: tuple[GraphRun, GraphRun]) 
   one, other = proof.tf1.graph.ops[pair.tf1], proof.tf2.graph.ops[pair.tf2]
   if pair.terms is not None or len(other.outputs) != 1 or one.outputs != other.outputs:
     return False
-  wanted = _results(proof.tf2.graph, proof.targets)
-  own = runs[0].refetched([one.tensors[0], *_results(proof.tf1.graph, proof.targets)], {})
+  wanted = result_tensors(proof.tf2.graph, proof.targets)
+  own = runs[0].refetched([one.tensors[0], *result_tensors(proof.tf1.graph, proof.targets)], {})
   before = runs[1].refetched([other.tensors[0], *wanted], {})
   if own is None or before is None or not _differ(own[0], before[0]):
     return False
@@ -41,7 +43,8 @@ def is_made_up_for(proof: Proof, pair: Unlike, runs: tuple[GraphRun, GraphRun]) 
   return any(not _differ(tf1, tf2) and _differ(tf2, new) for tf1, tf2, new in results)
 
 
-def _results(graph: OpGraph, targets: tuple[str, ...]) -> list[str]:
+def result_tensors(graph: OpGraph, targets: Sequence[str]) -> list[str]:
+  """Returns the tensors of targets that a graph has, by TensorFlow's names."""
   ends = graph.targets()
   read = [graph.ops[ends[name]].inputs[0] for name in targets if name in ends]
   return [graph.ops[producer].tensors[number] for producer, number in read]

@@ -11,6 +11,7 @@ import numpy as np
 
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.stages.comparison.made_up_for import result_tensors
 
 # In which the bound is reached, by the first that does.
 _FACTORS = (2.0, -2.0, 6.0, -6.0, 30.0, -30.0, 1e3, -1e3)
@@ -111,10 +112,7 @@ class TriedBounds:
   ) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
     found = []
     for graph, run, ones in zip(self._graphs, self._runs, given, strict=True):
-      ends = graph.targets()
-      read = [graph.ops[ends[name]].inputs[0] for name in self._targets if name in ends]
-      wanted = [graph.ops[producer].tensors[number] for producer, number in read]
-      values = run.refetched(wanted, ones)
+      values = run.refetched(result_tensors(graph, self._targets), ones)
       if values is None:
         return None
       found.append([value for value in values if value.dtype.kind == 'f'])

@@ -17,6 +17,7 @@ from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.stages.comparison.made_up_for import result_tensors
 
 _EQUALITIES = frozenset(('Equal', 'NotEqual'))
 _COMPARISONS = _EQUALITIES | {'Less', 'LessEqual', 'Greater', 'GreaterEqual'}
@@ -242,11 +243,8 @@ def _results(
   """Returns the results of both sides in pairs; None where tf1 has none for such an input."""
   found = []
   for graph, run in zip(graphs, runs, strict=True):
-    ends = graph.targets()
-    read = [graph.ops[ends[name]].inputs[0] for name in targets if name in ends]
-    wanted = [graph.ops[producer].tensors[number] for producer, number in read]
     given = {op.tensors[0]: changed for op in graph.ops if op.op_type == INPUT and op.name == place}
-    values = run.refetched(wanted, given)
+    values = run.refetched(result_tensors(graph, targets), given)
     if values is None:
       return None
     found.append(values)
