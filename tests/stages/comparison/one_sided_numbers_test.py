@@ -71,7 +71,7 @@ class OneSidedNumbersTest(parameterized.TestCase):
       _kept(lambda net: net < 50.0),
     ),
   )
-  def test_spelt_otherwise(self, tf1_end, port_end):
+  def test_spelled_differently(self, tf1_end, port_end):
     said = _said(tf1_end, port_end)
     self.assertNotIn('has the ', said)
     self.assertNotIn('has no such', said)

@@ -106,13 +106,13 @@ def one_sided_numbers(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str
         None,
       )
       is_alone = held is not None or trait.sort == _KIND
-      if is_alone and not _is_spelt_otherwise(tried, number, sides[number].graph, op):
+      if is_alone and not _is_spelled_differently(tried, number, sides[number].graph, op):
         key = frozenset((trait.text, '' if held is None else held[0].text))
         said.setdefault(key, _said(number, (trait, op), held))
   return list(said.values())[:_MOST]
 
 
-def _is_spelt_otherwise(tried: TriedBounds, side: int, graph: OpGraph, op: OpRecord) -> bool:
+def _is_spelled_differently(tried: TriedBounds, side: int, graph: OpGraph, op: OpRecord) -> bool:
   """Returns whether the other side rounds negative numbers down as well, as `x % 1` does."""
   if op.op_type != 'Floor':
     return False
