@@ -13,9 +13,11 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.made_up_for import result_tensors
 
-# In which the bound is reached, by the first that does.
+# Of the values before a bound; in some of them it is reached.
 _FACTORS = (2.0, -2.0, 6.0, -6.0, 30.0, -30.0, 1e3, -1e3)
 _MOST_BEFORE, _MOST_TRIED = 40, 4
+# A bound that is reached by little may matter as little as rounding: of several both agree.
+_MOST_REACHED = 3
 # So many operations are compared in a moment.
 _MOST_OPERATIONS = 1500
 # Of the greatest element: what is less is rounding.
@@ -57,8 +59,10 @@ class TriedBounds:
       if number == _MOST_TRIED:
         break
       # A tensor close to the bound may be a part of what the other side reads: others tell then.
-      reached = next((ones for ones in given if not is_idle(self._runs[side], ones[side])), None)
-      if reached is not None and self._agree(reached):
+      reached = [ones for ones in given if not is_idle(self._runs[side], ones[side])][
+        :_MOST_REACHED
+      ]
+      if reached and all(map(self._agree, reached)):
         return True
     return False
 
