@@ -19,7 +19,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tf2verify.environment import interruption, legacy_keras
+from tf2verify.environment import collection, interruption, legacy_keras
 from tf2verify.environment.started_module import started_module
 from tf2verify.environment.version import VERSION
 
@@ -106,7 +106,9 @@ def __getattr__(name: str) -> Any:
   if name not in _HOMES:
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
   _require()
-  return getattr(importlib.import_module(_HOMES[name]), name)
+  with collection.paused():
+    home = importlib.import_module(_HOMES[name])
+  return getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tf2verify.commands import defaults, repeating_scripts
 from tf2verify.commands.arguments import parser
-from tf2verify.environment import diagnose_option, doctor, legacy_keras, startup_log
+from tf2verify.commands.loading import load
+from tf2verify.environment import diagnose_option, doctor, startup_log
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.safe_text import safe, say
 
@@ -58,8 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       return _recording(arguments.folder)
     loud = getattr(arguments, 'detail', '') == 'VERBOSE'
     with contextlib.nullcontext() if loud else startup_log.held_back():
-      legacy_keras.require()
-      _divide_the_cpu()
+      load()
     if arguments.command == 'watch':
       return _watch(arguments.target, arguments.stages, arguments.rounds)
     if arguments.command == 'adequacy':
@@ -132,13 +132,6 @@ def _recording(folder: str) -> int:
 
   terminal.say(recording_text(folder))
   return EXIT_PASSED
-
-
-def _divide_the_cpu() -> None:
-  """Gives this process the devices that the execution mode of two replicas needs."""
-  from tf2verify.sides.process import logical_devices
-
-  logical_devices.ask_for_two_cpus()
 
 
 def _without_script_arguments(argv: list[str]) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ import sys
 import types
 
 from tf2verify import errors
-from tf2verify.environment import import_order, installed
+from tf2verify.environment import collection, import_order, installed
 from tf2verify.tensorflow_internals import keras_loaders
 
 OLDEST_TENSORFLOW = (2, 15)
@@ -192,7 +192,8 @@ def _import_tensorflow() -> tuple[int, int] | Problem:
   release = installed.minor(found)
   if release is None or release >= OLDEST_TENSORFLOW:
     try:
-      importlib.import_module('tensorflow')
+      with collection.paused():
+        importlib.import_module('tensorflow')
     # A broken installation raises whatever its broken part raises (ImportError,
     # AttributeError from numpy, TypeError from protobuf): all are one problem here.
     except Exception as error:  # noqa: BLE001

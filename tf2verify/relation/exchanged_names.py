@@ -8,7 +8,9 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tf2verify.relation.roles import WORD, owner, role
+from tf2verify.relation.exchanged_scopes import by_numbers, by_scopes
+from tf2verify.relation.name_words import alike, telling
+from tf2verify.relation.roles import owner, role
 
 _Shapes = Mapping[str, tuple[int, ...]]
 # Of a variable of tf1 in its block, that of the port in its own.
@@ -17,8 +19,8 @@ _Pairs = frozenset[tuple[str, str]]
 _FEWER = 2
 
 
-def exchanged(partner: Mapping[str, str], tf2_shapes: _Shapes) -> Iterator[tuple[str, str]]:
-  """Yields pairs by name, of variables that the graphs pair differently, two with two.
+def exchanged(partner: Mapping[str, str], tf2_shapes: _Shapes) -> Iterator[dict[str, str]]:
+  """Yields pairs by name, of variables that the graphs pair differently, those of a kind together.
 
   Args:
     partner: the port's variable of each of tf1, as the graphs tell it.
@@ -27,9 +29,12 @@ def exchanged(partner: Mapping[str, str], tf2_shapes: _Shapes) -> Iterator[tuple
   blocks: dict[str, list[str]] = defaultdict(list)
   for name in partner:
     blocks[_block(name)].append(name)
-  for names in blocks.values():
-    yield from _by_words(names, partner, tf2_shapes)
-  yield from _by_other_blocks(blocks, partner, tf2_shapes)
+  yield {
+    **dict(found for names in blocks.values() for found in _by_words(names, partner, tf2_shapes)),
+    **dict(_by_other_blocks(blocks, partner, tf2_shapes)),
+  }
+  yield dict(by_scopes(partner, tf2_shapes))
+  yield dict(by_numbers(partner, tf2_shapes))
 
 
 def _block(name: str) -> str:
@@ -44,38 +49,27 @@ def _by_words(
     its, others = partner[one], partner[other]
     if shapes[its] != shapes[others] or role(one) != role(other):
       continue
-    first, second = _telling(one, other)
-    third, fourth = _telling(its, others)
-    crossed = _like(first, fourth) and _like(second, third)
-    if crossed and not _like(first, third) and not _like(second, fourth):
+    first, second = telling(one, other)
+    third, fourth = telling(its, others)
+    crossed = alike(first, fourth) and alike(second, third)
+    if crossed and not alike(first, third) and not alike(second, fourth):
       yield one, others
       yield other, its
-
-
-def _telling(one: str, other: str) -> tuple[set[str], set[str]]:
-  """Returns the words of each of two names that the other one lacks."""
-  first, second = (set(WORD.findall(name.lower())) for name in (one, other))
-  return first - second, second - first
-
-
-def _like(ones: set[str], others: set[str]) -> bool:
-  """Returns whether a word of each is the other one, or its beginning."""
-  return any(a.startswith(b) or b.startswith(a) for a in ones for b in others)
 
 
 def _by_other_blocks(
   blocks: Mapping[str, Sequence[str]], partner: Mapping[str, str], shapes: _Shapes
 ) -> Iterator[tuple[str, str]]:
   """Yields what is the other way round in few of the blocks that have the same names in them."""
-  alike: dict[tuple[frozenset[str], frozenset[str]], dict[str, _Pairs]] = defaultdict(dict)
+  same: dict[tuple[frozenset[str], frozenset[str]], dict[str, _Pairs]] = defaultdict(dict)
   for block, names in blocks.items():
     within = {name: name[len(block) :] for name in names}
     start = len(_beginning([partner[name] for name in names]))
     pairs = frozenset((within[name], partner[name][start:]) for name in names)
     if len(pairs) > 1:
       known = frozenset(one for one, _ in pairs), frozenset(other for _, other in pairs)
-      alike[known][block] = pairs
-  for found in alike.values():
+      same[known][block] = pairs
+  for found in same.values():
     (usual, times), *rest = Counter(found.values()).most_common()
     if times < _FEWER * sum(count for _, count in rest):
       continue

@@ -36,9 +36,12 @@ def crossed(
     for name, other in clear.items()
     if other is not None and tf2_shapes[partner[name]] == tf2_shapes[other]
   }
-  for found in (same, dict(exchanged(partner, tf2_shapes))):
+  told: set[str] = set()
+  for found in (same, *exchanged(partner, tf2_shapes)):
     # Only where it is an exchange among these: any other variable would be left over.
-    if sorted(found.values()) == sorted(partner[name] for name in found):
+    is_exchange = sorted(found.values()) == sorted(partner[name] for name in found)
+    if is_exchange and told.isdisjoint(found):
+      told.update(found)
       yield from found.items()
 
 

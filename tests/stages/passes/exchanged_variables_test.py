@@ -44,6 +44,83 @@ class Branches(tf2verify.EquivalenceCase, abc.ABC):
     return tf2verify.normal_inputs((5, 4))
 
 
+class Tower(keras.layers.Layer):
+  def __init__(self, order, **settings):
+    super().__init__(**settings)
+    self.dense = [keras.layers.Dense(4, use_bias=False, name=f'd{n}') for n in (0, 1)]
+    self.norms = [keras.layers.LayerNormalization(epsilon=1e-3, name=f'n{n}') for n in (0, 1)]
+    self.order = order
+
+  def call(self, inputs):
+    for dense, n in zip(self.dense, self.order, strict=True):
+      inputs = tf.tanh(self.norms[n](dense(inputs)))
+    return inputs
+
+
+class TowersPort(keras.Model):
+  def __init__(self, exchanged, order):
+    super().__init__(name='port')
+    self.towers = [
+      Tower((0, 1), name='candidate_tower'),
+      Tower(order, name='query_tower'),
+    ]
+    self.exchanged = exchanged
+
+  def call(self, inputs):
+    candidate, query = self.towers[::-1] if self.exchanged else self.towers
+    return query(inputs) + 0.5 * tf.sin(candidate(inputs))
+
+
+class Towers(tf2verify.EquivalenceCase, abc.ABC):
+  variable_map = 'derive'
+  exchanged = False
+  order = (0, 1)
+
+  def build_tf1_graph(self, inputs, training):
+    outputs = []
+    for name in ('query', 'candidate'):
+      found = inputs
+      with v1.variable_scope(name):
+        for n in (0, 1):
+          found = v1.layers.dense(found, 4, use_bias=False, name=f'fc{n}')
+          mean, variance = tf.nn.moments(found, [-1], keepdims=True)
+          with v1.variable_scope(f'norm{n}'):
+            gamma = v1.get_variable('gamma', [4], initializer=v1.ones_initializer())
+            beta = v1.get_variable('beta', [4], initializer=v1.zeros_initializer())
+          found = tf.nn.batch_normalization(found, mean, variance, beta, gamma, 1e-3)
+          found = tf.tanh(found)
+      outputs.append(found)
+    return outputs[0] + 0.5 * tf.sin(outputs[1])
+
+  def make_tf2_layer(self):
+    return TowersPort(self.exchanged, self.order)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((5, 4))
+
+
+class ExchangedScopesTest(LadderTestCase):
+  """What a derived map would hide: whole towers, and layers of one tower."""
+
+  def test_right(self):
+    class Case(Towers):
+      pass
+
+    self.assert_passes(Case, STAGE)
+
+  def test_exchanged_towers(self):
+    class Case(Towers):
+      exchanged = True
+
+    self.assert_first_failure(Case, STAGE, EXCHANGED, 'proven: with them exchanged')
+
+  def test_exchanged_layers_of_one_tower(self):
+    class Case(Towers):
+      order = (1, 0)
+
+    self.assert_first_failure(Case, STAGE, EXCHANGED, 'n0/gamma is query/norm0/gamma')
+
+
 class ExchangedVariablesTest(LadderTestCase):
   def test_right(self):
     for names in (Branches.names, ('one', 'other'), ('branch_first', 'branch_second')):

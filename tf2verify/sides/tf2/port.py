@@ -162,7 +162,9 @@ class Port:
     Args:
       values: of some variables; each is asked for when it is assigned.
     """
-    variables = {variable_name(variable): variable for variable in self.variables()}
+    variables: dict[str, list[Any]] = {}
+    for variable in self.variables():
+      variables.setdefault(variable_name(variable), []).append(variable)
     waiting: dict[str, np.ndarray] = {}
     for name, value in values:
       together = self.layouts.neighbours(name)
@@ -185,18 +187,19 @@ class Port:
       if name in values
     )
 
-  def _assign(self, variables: Mapping[str, Any], values: Mapping[str, np.ndarray]) -> None:
+  def _assign(
+    self, variables: Mapping[str, Sequence[Any]], values: Mapping[str, np.ndarray]
+  ) -> None:
     self.expect(values)
     for own, value in self.layouts.ungrouped(values).items():
-      given, shape = self.layouts.to_tf2(own, value), static_shape(variables[own].shape)
-      namesakes = [one for one in self.variables() if variable_name(one) == own]
-      if len(namesakes) > 1 and np.shape(given) != shape:
+      given, namesakes = self.layouts.to_tf2(own, value), variables[own]
+      if len(namesakes) > 1 and np.shape(given) != static_shape(namesakes[-1].shape):
         raise LayerError(
           f'{len(namesakes)} variables of the port are called {own!r}, and have different shapes: '
           'values are given by name; give each a name of its own (in a tf.Module, by '
           'tf.Module.with_name_scope or by name=)'
         )
-      variables[own].assign(given)
+      namesakes[-1].assign(given)
 
   def identities(self) -> dict[str, int]:
     """Returns the identity of each variable by the name that is shown; the first of a group."""
