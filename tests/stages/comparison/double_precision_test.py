@@ -215,6 +215,27 @@ class DoublePrecisionTest(LadderTestCase):
       self.assertIn(_EXPLAINED, ' '.join(stage.notes), stage.to_text())
     self.assert_first_failure(type('Case', (AnotherRate,), {}), 'loss')
 
+  def test_slots_that_follow_from_a_gradient(self):
+    """Momentum of Keras is another multiple than that of TF1: no graph has one for the other."""
+    keras = tf.keras.optimizers.legacy
+
+    class Case(StableForm):
+      training_steps_to_take = 1
+
+      def make_tf1_optimizer(self):
+        return v1.train.MomentumOptimizer(1e-3, 0.9)
+
+      def make_tf2_optimizer(self):
+        return keras.SGD(1e-3, momentum=0.9)
+
+    self.assert_passes(Case, 'training_steps')
+
+    class Other(Case):
+      def make_tf2_optimizer(self):
+        return keras.SGD(1.0002e-3, momentum=0.9)
+
+    self.assert_first_failure(Other, 'training_steps', 'learning rate')
+
   def test_training_alone(self):
     """A gradient by another formula is as right, and one of another factor is not."""
 

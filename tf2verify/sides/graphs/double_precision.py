@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.sides.graphs.wide_norms import unfuse
+
 _SINGLE, _DOUBLE = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
 
 
@@ -19,6 +21,7 @@ def widen(graph_def: Any) -> None:
   Casts to narrower formats stay, and so does what they lose. Operations that have no kernel for
   float64 are found out when the graph is run.
   """
+  unfuse(graph_def)
   nodes = list(graph_def.node)
   for function in graph_def.library.function:
     signature = function.signature

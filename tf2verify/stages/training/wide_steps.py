@@ -47,9 +47,16 @@ def wide_steps(
       return held
     return np.asarray(held - before.astype(held.dtype))
 
-  targets = Targets(_target_of, shown, after_others=number > 1, repeats=True)
-
   def judge(suspects: Sequence[Suspect], found: Sorted) -> Sorted:
+    gradients = {
+      variables.get(s.key): s.key for s in suspects if s.key.quantity == quantities.GRADIENT
+    }
+
+    def source_of(key: TensorKey) -> TensorKey | None:
+      """Returns the gradient of a slot: momentum of Keras is another multiple than that of TF1."""
+      return gradients.get(variables.get(key, '')) if key.quantity == quantities.SLOT else None
+
+    targets = Targets(_target_of, shown, number > 1, repeats=True, source_of=source_of)
     try:
       return explained(suspects, found, graphs, targets)
     except Exception:  # noqa: BLE001 - without it the differences stand: it must cost no verdict
