@@ -50,6 +50,24 @@ class ScopesTest(parameterized.TestCase):
     partner = _map([(f'm/{one}/fc', f'two/{its}/d'), (f'm/{other}/fc', f'two/{others}/d')])
     self.assertEqual(_told(partner), {})
 
+  @parameterized.parameters(
+    ('src', 'tgt', 'target', 'source'), ('enc', 'dec', 'decoder', 'encoder')
+  )
+  def test_abbreviations(self, one, other, its, others):
+    partner = _map([(f'm/{one}/fc', f'two/{its}/d'), (f'm/{other}/fc', f'two/{others}/d')])
+    wanted = _map([(f'm/{one}/fc', f'two/{others}/d'), (f'm/{other}/fc', f'two/{its}/d')])
+    self.assertEqual(_told(partner), wanted)
+
+  @parameterized.parameters(('query', 'candidate'), ('left', 'right'))
+  def test_one_layer_of_each_tower(self, its, others):
+    """Told by the words of the scopes, and otherwise by the other layers."""
+    pairs = [(f'm/query/fc{n}', f'two/{its}/d{n}') for n in range(3)]
+    pairs += [(f'm/candidate/fc{n}', f'two/{others}/d{n}') for n in range(3)]
+    turned = [('m/query/out', f'two/{others}/last'), ('m/candidate/out', f'two/{its}/last')]
+    wanted = [('m/query/out', f'two/{its}/last'), ('m/candidate/out', f'two/{others}/last')]
+    self.assertEqual(_told(_map([*pairs, *turned])), _map(wanted))
+    self.assertEqual(_told(_map([*pairs, *wanted])), {})
+
   def test_towers_of_different_shapes(self):
     partner = _map([('m/query/fc', 'two/candidate/d'), ('m/candidate/fc', 'two/query/d')])
     self.assertNotEqual(_told(partner), {})

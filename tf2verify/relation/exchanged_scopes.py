@@ -17,6 +17,8 @@ _Shapes = Mapping[str, tuple[int, ...]]
 _Scope = tuple[str, ...]
 # Scopes of tf1 and of the port in which layers are.
 _Block = tuple[_Scope, _Scope]
+# So many times as many variables as are paired otherwise tell which scopes belong together.
+_MOST = 3
 # A layer that its author has numbered. Keras and TF1 put an underscore before their own counts,
 # which go by the order in which layers are made.
 _NUMBERED = re.compile(r'(\D*[a-z])(\d+)')
@@ -48,29 +50,48 @@ def _exchanged(
   partner: Mapping[str, str],
   shapes: _Shapes,
 ) -> Iterator[tuple[str, str]]:
-  """Yields the pairs by name of two scopes next to each other, if their names say so."""
+  """Yields the pairs by name of what two scopes next to each other have crosswise."""
   (one, its_names), (other, others_names) = first, second
-  if len(its_names) != len(others_names):
+  found = {name: _parts(partner[name]) for name in (*its_names, *others_names)}
+  depth = len(_scope_of(list(found.values())))
+  inside: dict[str, list[_Scope]] = defaultdict(list)
+  for parts in found.values():
+    inside[parts[depth] if len(parts) > depth + 1 else ''].append(parts)
+  if '' in inside or len(inside) != 2:
     return
-  its, others = ([partner[name] for name in names] for names in (its_names, others_names))
-  here, there = _scope_of(its), _scope_of(others)
-  depth = _shared(here, there)
-  if depth in (len(here), len(there)):  # neither is a scope of its own
+  here, there = (_scope_of(parts) for parts in inside.values())
+  crossing = [name for name in its_names if found[name][: len(here)] != here]
+  crossing += [name for name in others_names if found[name][: len(there)] != there]
+  straight = _by_words((one[-1], other[-1]), ('/'.join(here), '/'.join(there)))
+  if straight is None:
+    straight = _by_most(len(crossing), len(found) - len(crossing))
+  if straight is None:
     return
-  inner = [
-    {_parts(name)[len(scope) :]: shapes[name] for name in names}
-    for scope, names in ((here, its), (there, others))
-  ]
-  if inner[0] != inner[1]:
-    return
-  one_only, other_only = telling(one[-1], other[-1])
-  here_only, there_only = telling('/'.join(here[depth:]), '/'.join(there[depth:]))
-  crosswise = alike(one_only, there_only) and alike(other_only, here_only)
-  if not crosswise or alike(one_only, here_only) or alike(other_only, there_only):
-    return
-  for names, old, new in ((its_names, here, there), (others_names, there, here)):
-    for name in names:
-      yield name, '/'.join(new + _parts(partner[name])[len(old) :])
+  turned = crossing if straight else [name for name in found if name not in set(crossing)]
+  wanted = {}
+  for name in turned:
+    parts = found[name]
+    old, new = (here, there) if parts[: len(here)] == here else (there, here)
+    wanted[name] = '/'.join(new + parts[len(old) :])
+  if all(shapes.get(wanted[name]) == shapes[partner[name]] for name in turned):
+    yield from wanted.items()
+
+
+def _by_words(names: tuple[str, str], scopes: tuple[str, str]) -> bool | None:
+  """Returns whether two scopes belong to two names in this order; None if words do not tell."""
+  (one, other), (here, there) = telling(*names), telling(*scopes)
+  straight = alike(one, here), alike(other, there)
+  crosswise = alike(one, there), alike(other, here)
+  if all(straight) and not any(crosswise):
+    return True
+  return False if all(crosswise) and not any(straight) else None
+
+
+def _by_most(crossing: int, others: int) -> bool | None:
+  """Returns whether most variables of two scopes are paired straight; None if neither is so."""
+  if crossing and others >= _MOST * crossing:
+    return True
+  return False if others and crossing >= _MOST * others else None
 
 
 def by_numbers(partner: Mapping[str, str], tf2_shapes: _Shapes) -> Iterator[tuple[str, str]]:
@@ -117,9 +138,9 @@ def _parts(name: str) -> _Scope:
   return tuple(name.split('/'))
 
 
-def _scope_of(names: Sequence[str]) -> _Scope:
+def _scope_of(names: Sequence[_Scope]) -> _Scope:
   """Returns the scope that all of some variables are in."""
-  parts = [_parts(name)[:-1] for name in names]
+  parts = [name[:-1] for name in names]
   return parts[0][: min(_shared(parts[0], other) for other in parts)]
 
 

@@ -2,6 +2,9 @@
 
 from tf2verify.relation.roles import WORD
 
+_VOWELS = frozenset('aeiou')
+_LEAST = 3  # letters of an abbreviation
+
 
 def telling(one: str, other: str) -> tuple[set[str], set[str]]:
   """Returns the words of each of two names that the other one lacks."""
@@ -10,5 +13,17 @@ def telling(one: str, other: str) -> tuple[set[str], set[str]]:
 
 
 def alike(ones: set[str], others: set[str]) -> bool:
-  """Returns whether a word of each is the other one, or its beginning."""
-  return any(a.startswith(b) or b.startswith(a) for a in ones for b in others)
+  """Returns whether a word of each is the other one, its beginning or its abbreviation."""
+  return any(_belong(a, b) or _belong(b, a) for a in ones for b in others)
+
+
+def _belong(short: str, word: str) -> bool:
+  return word.startswith(short) or _abbreviates(short, word)
+
+
+def _abbreviates(short: str, word: str) -> bool:
+  """Returns whether consonants of a word are left, as in `src` for `source`."""
+  if len(short) < _LEAST or short[0] != word[0] or not _VOWELS.isdisjoint(short[1:]):
+    return False
+  left = iter(word)
+  return all(letter in left for letter in short)

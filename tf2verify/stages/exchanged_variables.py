@@ -11,6 +11,8 @@ from tf2verify.stages.stage import CaseUnderTest
 
 # A map of more variables takes longer than an answer may.
 _MOST_VARIABLES = 200
+# Of more variables the layers or scopes are named that they are in.
+_MOST_NAMED = 4
 
 
 def exchange_cause(case: CaseUnderTest) -> Cause | None:
@@ -52,7 +54,10 @@ def _cause(exchanged: Mapping[str, str]) -> Cause | None:
   """Returns the cause, given the pairs by name that the port uses crosswise."""
   if not exchanged:
     return None
-  names = listed([f'{other} is {one} of tf1' for one, other in exchanged.items()])
+  pairs = list(exchanged.items())
+  if len(pairs) > _MOST_NAMED:
+    pairs = list(dict.fromkeys(_without_common_end(*pair) for pair in pairs))
+  names = listed([f'{other} is {one} of tf1' for one, other in pairs])
   return Cause(
     f'the port exchanges variables: by their names {names}, and it uses them in place of each '
     'other; let the port use each as tf1 does, or, if only the names are misleading, declare '
@@ -60,3 +65,11 @@ def _cause(exchanged: Mapping[str, str]) -> Cause | None:
     rule='variables_exchanged',
     numbers='with them exchanged the outputs of both sides agree',
   )
+
+
+def _without_common_end(one: str, other: str) -> tuple[str, str]:
+  """Returns two names without the components that they end with alike, but with one at least."""
+  first, second = one.split('/'), other.split('/')
+  while min(len(first), len(second)) > 1 and first[-1] == second[-1]:
+    first, second = first[:-1], second[:-1]
+  return '/'.join(first), '/'.join(second)

@@ -118,7 +118,18 @@ class ExchangedScopesTest(LadderTestCase):
     class Case(Towers):
       order = (1, 0)
 
-    self.assert_first_failure(Case, STAGE, EXCHANGED, 'n0/gamma is query/norm0/gamma')
+    self.assert_first_failure(Case, STAGE, EXCHANGED, 'query_tower/n0/gamma is query/norm0/gamma')
+
+  def test_a_layer_of_each_tower(self):
+    class Case(Towers):
+      def make_tf2_layer(self):
+        port = super().make_tf2_layer()
+        port(tf.zeros([1, 4]))  # its variables have their names from now on
+        one, other = port.towers
+        one.norms[0], other.norms[0] = other.norms[0], one.norms[0]
+        return port
+
+    self.assert_first_failure(Case, STAGE, EXCHANGED, 'query_tower/n0/gamma is query/norm0/gamma')
 
 
 class ExchangedVariablesTest(LadderTestCase):
