@@ -197,7 +197,18 @@ class CauseTest(absltest.TestCase):
     sources = (_source(experiment=one), _source(experiment=other, tf2_source=line))
     lines = diagnosis_lines(Diagnosis(causes=(Cause('text', experiment=one),), sources=sources))
     self.assertStartsWith(lines[0], 'likely cause 1 of 2')
-    self.assertRegex(lines[1], r'^likely cause 2 of 2 .*: at port.py:7, what differs there$')
+    self.assertRegex(
+      lines[1], r'^likely cause 2 of 2 .*: what differs at port.py:7; no known mistake matches it$'
+    )
+
+  def test_mistakes_are_told_in_the_order_of_their_numbers(self):
+    one, other = (
+      Experiment(Edit.SETTING, 'text', Outcome.PARTLY, number, 2, 0.1, 4, 1, 1) for number in (1, 2)
+    )
+    sources = (_source(experiment=one), _source(experiment=other))
+    lines = diagnosis_lines(Diagnosis(causes=(Cause('text', experiment=other),), sources=sources))
+    self.assertStartsWith(lines[0], 'likely cause 1 of 2')
+    self.assertStartsWith(lines[1], 'likely cause 2 of 2')
 
   def test_without_a_cause_it_is_said(self):
     self.assertEqual(_text(), 'no known mistake matches')

@@ -39,13 +39,17 @@ def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]
     diagnosis: what was found.
     explained: whether a cause is named already, by the hint of a stage.
   """
-  lines: list[TextLine] = []
   tested = sum(cause.experiment is not None for cause in diagnosis.causes)
+  told: list[tuple[int, list[TextLine]]] = []
   for cause in diagnosis.causes[: max(_SHOWN_CAUSES, tested)]:
-    lines.append(TextLine(f'{cause_label(cause)}: {cause.text}', Role.CAUSE))
+    block = [TextLine(f'{cause_label(cause)}: {cause.text}', Role.CAUSE)]
     if cause.evidence:
-      lines.append(TextLine(f'  seen: {_clip(cause.evidence)}'))
-  lines += _causes_without_words(diagnosis)
+      block.append(TextLine(f'  seen: {_clip(cause.evidence)}'))
+    told.append((cause.experiment.number if cause.experiment else 0, block))
+  told += _causes_without_words(diagnosis)
+  if all(number for number, _ in told):
+    told.sort(key=lambda one: one[0])
+  lines = [line for _, block in told for line in block]
   if not diagnosis.causes and not explained:
     lines.append(TextLine(without_cause_text(diagnosis), Role.CAUSE))
   if diagnosis.without_experiments:
@@ -54,18 +58,23 @@ def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]
   return lines
 
 
-def _causes_without_words(diagnosis: Diagnosis) -> list[TextLine]:
-  """Returns the mistakes of which no cause is told beside one that is counted among several."""
+def _causes_without_words(diagnosis: Diagnosis) -> list[tuple[int, list[TextLine]]]:
+  """Returns the mistakes of which no cause is told beside one that is counted among several.
+
+  Returns:
+    The number of each among these, and its line.
+  """
   told = {cause.experiment.number for cause in diagnosis.causes if cause.experiment is not None}
-  lines = []
+  found = []
   for source in diagnosis.sources if told else ():
     known = source.experiment
     if known is not None and known.mistakes > 1 and known.number not in told:
       told.add(known.number)
       place = source.tf2_op if source.tf2_source is None else source.tf2_source.short
-      text = f'likely cause {known.number} of {known.mistakes} ({outcome_text(known)}): at {place}'
-      lines.append(TextLine(f'{text}, what differs there', Role.CAUSE))
-  return lines
+      label = f'likely cause {known.number} of {known.mistakes} ({outcome_text(known)})'
+      text = f'{label}: what differs at {place}; no known mistake matches it'
+      found.append((known.number, [TextLine(text, Role.CAUSE)]))
+  return found
 
 
 def cause_label(cause: Cause) -> str:
