@@ -21,6 +21,19 @@ def found(pairs, tf1, tf2):
   ]
 
 
+class TablesTest(absltest.TestCase):
+  def test_a_table_is_nothing_else_of_as_many_elements(self):
+    tf1, tf2 = {'end/projection': (16, 1)}, {'hour/values': (4, 4)}
+    self.assertLen(list(leftover_pairs({}, tf1, tf2)), 1)
+    for tables in (((), tuple(tf2)), (tuple(tf1), ())):
+      self.assertEmpty(list(leftover_pairs({}, tf1, tf2, tables)))
+
+  def test_a_table_may_be_a_kernel_of_its_shape(self):
+    """TF1 may multiply by one-hot vectors."""
+    shapes = {'a/values': (5, 4)}
+    self.assertLen(list(leftover_pairs({}, shapes, shapes, ((), tuple(shapes)))), 1)
+
+
 class PartsTest(absltest.TestCase):
   def test_parts_of_one_variable_on_either_side(self):
     self.assertEqual(

@@ -395,6 +395,7 @@ class LayoutTest(absltest.TestCase):
       ((2, 4), ((4,), (4, 1)), '(z1+z2) a -> (z1 a), (z2 a) 1'),
       ((2, 4, 5), ((4, 5), (4, 5)), '(z1+z2) a b -> (z1 a) b, (z2 a) b'),
       ((4, 5, 2), ((4, 5), (4, 5)), 'a b (z1+z2) -> a (b z1), a (b z2)'),
+      ((5, 1), ((2, 1), (3, 1)), '(z1+z2) 1 -> z1 1, z2 1'),
     ):
       found = splits('w', whole, [(f'p{n}', part) for n, part in enumerate(parts)])
       self.assertEqual(found[0].layout if found else None, layout, whole)
@@ -403,6 +404,11 @@ class LayoutTest(absltest.TestCase):
         moved = found[0].to_tf2([value])
         self.assertEqual([part.shape for part in moved], list(parts))
         np.testing.assert_array_equal(found[0].to_tf1(moved)[0], value)
+
+  def test_many_parts_have_one_order(self):
+    parts = [(f'p{n}', (2, 3)) for n in range(5)]
+    (entry,) = splits('w', (10, 3), parts)
+    self.assertEqual(entry.tf2, tuple(name for name, _ in parts))
 
   def test_square_parts_that_one_side_transposes(self):
     parts = [('a', (3, 3)), ('b', (3, 3))]

@@ -63,7 +63,7 @@ def _fitting(choice: Choice, names: Mapping[str, str]) -> Choice:
     entries for entries in choice.alternatives if all(_fits(entry, names) for entry in entries)
   )
   if fitting:
-    return Choice(fitting, choice.is_split)
+    return dataclasses.replace(choice, alternatives=fitting)
   return Choice((tuple(entry for entry in choice.alternatives[0] if _fits(entry, names)),))
 
 

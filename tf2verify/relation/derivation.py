@@ -12,10 +12,13 @@ class Choice:
   Attributes:
     alternatives: the entries of each.
     is_split: whether they differ in the order of the parts of one variable.
+    turned: so many alternatives, the first ones, have rows in the order in which the port flattens
+      what meets them, which is another one than that of tf1.
   """
 
   alternatives: tuple[tuple[MapEntry, ...], ...]
   is_split: bool = False
+  turned: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

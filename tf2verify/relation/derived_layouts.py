@@ -128,14 +128,18 @@ def splits(
     is_transposed: whether one side alone transposes the matrix that it reads.
 
   Returns:
-    An entry for each order of the parts, that in which they are given first.
+    An entry for each order of the parts, that in which they are given first; of many parts it is
+    the only one.
   """
   names = [part for part, _ in parts]
   shapes = [without_ones(part) for _, part in parts]
-  if len(parts) > _MOST_PARTS or not all(shapes):
+  long = without_ones(shape)
+  if not any(shapes) and long == (len(parts),) and all(part for _, part in parts):
+    return _of_elements(name, shape, parts)
+  if not all(shapes):
     return []
-  found = None if is_transposed else _along_last(shape, shapes) or _stacked(shape, shapes)
-  found = found or _along_any(shape, shapes, is_transposed)
+  found = None if is_transposed else _along_last(long, shapes) or _stacked(long, shapes)
+  found = found or _along_any(long, shapes, is_transposed)
   if found is None:
     return []
   head, ends, tail, patterns, sizes = found
@@ -144,11 +148,28 @@ def splits(
     return []
   patterns = [_with_ones(part, own) for (_, part), own in zip(parts, axes, strict=True)]
   entries = []
-  for order in itertools.permutations(range(len(parts))):
-    whole = f'{head} ({"+".join(ends[n] for n in order)}) {tail}'.strip()
+  given = range(len(parts))
+  for order in itertools.permutations(given) if len(parts) <= _MOST_PARTS else [given]:
+    parted = f'({"+".join(ends[n] for n in order)})'
+    whole = _with_ones(shape, [*head.split(), parted, *tail.split()])
     layout = f'{whole} -> {", ".join(patterns)}'
     entries.append(MapEntry((name,), tuple(names), layout, tuple(sizes.items())))
   return entries
+
+
+def _of_elements(name: str, shape: Shape, parts: Sequence[tuple[str, Shape]]) -> list[MapEntry]:
+  """Returns the entries by which variables of one element each make one: biases of heads."""
+  ends = [f'z{number + 1}' for number in range(len(parts))]
+  patterns = [
+    ' '.join([*['1'] * (len(part) - 1), end]) for end, (_, part) in zip(ends, parts, strict=True)
+  ]
+  sizes = tuple((end, 1) for end in ends)
+  names = tuple(part for part, _ in parts)
+  wholes = [
+    _with_ones(shape, [f'({"+".join(order)})'])
+    for order in (itertools.permutations(ends) if len(ends) <= _MOST_PARTS else [ends])
+  ]
+  return [MapEntry((name,), names, f'{whole} -> {", ".join(patterns)}', sizes) for whole in wholes]
 
 
 # Of a whole: the axes ahead, the parts of the axis that is divided, the axes after; then the

@@ -8,7 +8,7 @@ import difflib
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.numerics.relayout import without_ones
 from tf2verify.relation.derived_layouts import (
@@ -28,7 +28,10 @@ _MOST_ORDERED = 3
 
 
 def leftover_pairs(
-  pairs: Mapping[str, str], tf1: _Shapes, tf2: _Shapes
+  pairs: Mapping[str, str],
+  tf1: _Shapes,
+  tf2: _Shapes,
+  tables: tuple[Collection[str], Collection[str]] = ((), ()),
 ) -> Iterator[tuple[str, tuple[tuple[MapEntry, ...], ...]]]:
   """Yields the entries for variables that are left, as alternatives, with the reason.
 
@@ -36,12 +39,14 @@ def leftover_pairs(
     pairs: of tf1 and the port, what is known.
     tf1: shapes of the variables of tf1 that are left, in the order of the side.
     tf2: likewise, of the port.
+    tables: variables of both sides in which rows are looked up: nothing else has as many elements
+      and other axes.
   """
   left = dict(tf1), dict(tf2)
   for scope, other in _scopes(pairs, tf1):
     for kind in _KINDS:
       inside = _inside(left[0], scope), _inside(left[1], other)
-      for ones, others in _groups(*inside, kind):
+      for ones, others in _groups(*inside, kind, tables if kind is _elements else ((), ())):
         alternatives = _alternatives(ones, others, tf1, tf2)
         if not alternatives:
           continue
@@ -163,13 +168,16 @@ def _inside(left: _Shapes, scope: str) -> _Shapes:
 
 
 def _groups(
-  ones: _Shapes, others: _Shapes, kind: Callable[[str, Shape], Hashable]
+  ones: _Shapes,
+  others: _Shapes,
+  kind: Callable[[str, Shape], Hashable],
+  apart: tuple[Collection[str], Collection[str]],
 ) -> Iterator[tuple[list[str], list[str]]]:
-  """Yields what is of one kind as often on both sides."""
+  """Yields what is of one kind as often on both sides; some are of no kind that others are of."""
   found: tuple[dict[Hashable, list[str]], ...] = (defaultdict(list), defaultdict(list))
-  for kinds, shapes in zip(found, (ones, others), strict=True):
+  for kinds, shapes, own in zip(found, (ones, others), apart, strict=True):
     for name, shape in shapes.items():
-      kinds[kind(name, shape)].append(name)
+      kinds[kind(name, shape), name in own].append(name)
   for key, names in found[0].items():
     if len(names) == len(found[1].get(key, ())):
       yield names, found[1][key]
@@ -180,12 +188,17 @@ def _stem(name: str) -> str:
   return ''.join(WORD.findall(name.lower().rpartition('/')[2]))
 
 
+def _elements(name: str, shape: Shape) -> int:
+  del name
+  return math.prod(shape)
+
+
 # What tells which variables may be which, the most telling first: the sizes of the axes and what
 # they are called, the sizes alone, the number of elements.
 _KINDS: tuple[Callable[[str, Shape], Hashable], ...] = (
   lambda name, shape: (without_ones(shape), _stem(name)),
   lambda name, shape: without_ones(shape),
-  lambda name, shape: math.prod(shape),
+  _elements,
 )
 
 

@@ -177,14 +177,18 @@ class _Entries:
     return said
 
   def _add(
-    self, alternatives: Iterable[Sequence[MapEntry]], reason: str, is_split: bool = False
+    self,
+    alternatives: Iterable[Sequence[MapEntry]],
+    reason: str,
+    is_split: bool = False,
+    turned: int = 0,
   ) -> None:
     made = tuple(
       tuple(dataclasses.replace(self._bound(entry), reason=reason) for entry in entries)
       for entries in alternatives
     )
     if made:
-      self._choices.append(Choice(made, is_split))
+      self._choices.append(Choice(made, is_split, turned))
       for entry in made[0]:
         self._taken[0].update(entry.tf1)
         self._taken[1].update(entry.tf2)
@@ -200,15 +204,16 @@ class _Entries:
   def _of_units(self, one: int, other: int) -> None:
     """Pairs the variables of two units, role by role."""
     reason = self._pairs.reasons.get(one, '')
-    for role, alternatives in self._unit_entries.of_units(one, other, self._taken):
-      first = alternatives[0][0]
+    for held in self._unit_entries.of_units(one, other, self._taken):
+      first = held.entries[0]
       is_split = len(first.tf1) + len(first.tf2) > 2
-      self._add(alternatives, f'{role}: {reason}', is_split)
+      alternatives = [[entry] for entry in held.entries]
+      self._add(alternatives, f'{held.role}: {reason}', is_split, held.turned)
 
   def _cells(self) -> None:
     """Pairs cells of recurrent networks, however their gates, inputs and state are kept."""
     ones, others = (
-      stored_cells(shapes, uses.repeated, usual)
+      stored_cells(shapes, uses.repeated, usual, uses.recurrent)
       for shapes, uses, usual in zip(
         self._shapes, (self._pairs.tf1, self._pairs.tf2), cell_layouts.USUAL_ORDERS, strict=True
       )
@@ -286,7 +291,8 @@ class _Entries:
         strict=True,
       )
     ]
-    for reason, alternatives in leftover_pairs(pairs, left[0], left[1]):
+    tables = self._pairs.tf1.tables, self._pairs.tf2.tables
+    for reason, alternatives in leftover_pairs(pairs, left[0], left[1], tables):
       first = alternatives[0][0]
       self._add(alternatives, reason, is_split=len(first.tf1) + len(first.tf2) > 2)
       if len(alternatives[0]) > 1:

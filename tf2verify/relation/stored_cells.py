@@ -90,7 +90,10 @@ class StoredCell:
 
 
 def stored_cells(
-  shapes: Mapping[str, Shape], repeated: Collection[str], usual: Mapping[str, str]
+  shapes: Mapping[str, Shape],
+  repeated: Collection[str],
+  usual: Mapping[str, str],
+  recurrent: Collection[str] | None = None,
 ) -> list[StoredCell]:
   """Returns what the variables of each scope may be as one cell; those of most gates first.
 
@@ -98,7 +101,9 @@ def stored_cells(
     shapes: of the variables of a side, in the order in which it makes them.
     repeated: those that are read in every round of a loop.
     usual: the order of the gates in a variable that has all, by the end of its name.
+    recurrent: those that meet what was computed with them before; None for all that are repeated.
   """
+  recurrent = repeated if recurrent is None else recurrent
   scopes = {
     '/'.join(name.split('/')[:depth]) for name in shapes for depth in range(name.count('/') + 1)
   }
@@ -109,7 +114,7 @@ def stored_cells(
     for names in ([name for name in inside if name in repeated], inside):
       if len(names) <= _MOST_VARIABLES:
         for cell in _cells({name: shapes[name] for name in names}, usual):
-          known = any(RECURRENT in name or name in repeated for name in cell.names)
+          known = any(RECURRENT in name or name in recurrent for name in cell.names)
           cell = dataclasses.replace(cell, is_recurrent=known)
           found.setdefault(cell, min(listed.index(stored.name) for stored in cell.variables))
   return sorted(found, key=lambda cell: (-cell.gates, found[cell], len(cell.variables)))

@@ -1,16 +1,27 @@
 """Which variables of a unit of tf1 are which of a unit of the port, and how their elements lie."""
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.relation import derived_layouts
 from tf2verify.relation.derived_layouts import Shape
+from tf2verify.relation.flattened_rows import row_entries
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.roles import WORD, owner, telling_words
 from tf2verify.relation.variable_uses import LOOP, VariableUses, loose
 
 # Some variables of tf1, and those of the port that hold their elements; one of the two is alone.
 Group = tuple[list[str], list[str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+  """How variables of one role hold the elements of those of the other side."""
+
+  role: str
+  entries: tuple[MapEntry, ...]  # those that may be theirs; likely ones first
+  turned: int  # so many of them, the first ones, have rows in the order of what is flattened
 
 
 class UnitEntries:
@@ -35,10 +46,8 @@ class UnitEntries:
     self._shapes = tf1_shapes, tf2_shapes
     self._firsts = _first_words(tf1_shapes), _first_words(tf2_shapes)
 
-  def of_units(
-    self, one: int, other: int, taken: Sequence[set[str]]
-  ) -> Iterator[tuple[str, list[list[MapEntry]]]]:
-    """Yields, for each group of variables, their role and the entries that may be theirs.
+  def of_units(self, one: int, other: int, taken: Sequence[set[str]]) -> Iterator[Held]:
+    """Yields, for each group of variables, the entries that may be theirs.
 
     Args:
       one: the unit of tf1.
@@ -56,9 +65,11 @@ class UnitEntries:
       if role == LOOP or not ones or not twos:
         continue
       for group in self._groups(ones, twos):
-        alternatives = [[entry] for entry in self._of_group(*group)]
-        if alternatives:
-          yield role, alternatives
+        usual = self._of_group(*group)
+        is_pair = len(group[0]) == len(group[1]) == 1
+        turned = row_entries(self._uses, group[0][0], group[1][0]) if is_pair else []
+        if usual or turned:
+          yield Held(role, (*turned, *usual), len(turned))
 
   def _of_group(self, ones: list[str], twos: list[str]) -> list[MapEntry]:
     flips = [

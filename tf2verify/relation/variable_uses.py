@@ -26,6 +26,8 @@ _ROLES = {
   'RealDiv': SCALE,
   'While': LOOP,
 }
+# The operations that are main ones, or repeat some.
+MAIN_OPS = frozenset({*_LINEAR, 'GatherV2', 'While'})
 _OF_BATCH_NORM = {1: SCALE, 2: ADDED, 3: MEAN, 4: VARIANCE}
 _ROOTS = ('Rsqrt', 'Sqrt', 'Pow')
 _MATRIX = 2
@@ -54,8 +56,11 @@ class VariableUses:
     sizes: number of elements of every variable.
     matrices: shapes of the variables that matrix products read, sorted, if they have two axes.
     flipped: of variables that products read, whether they do so the other way round.
+    tables: variables in which rows are looked up.
+    readers: of variables, the position of the first operation in which they meet data.
     paths: of variables, the types of the operations that they pass before they meet data.
     repeated: variables that a loop reads, or more than one operation: in each round of a loop.
+    recurrent: those of them that a loop reads, or that meet what was computed with them before.
   """
 
   def __init__(
@@ -80,11 +85,15 @@ class VariableUses:
     self.matrices: dict[str, tuple[int, ...]] = {}
     self._shapes = shapes
     self.flipped: dict[str, bool] = {}
+    self.readers: dict[str, int] = {}
     self.paths: dict[str, tuple[str, ...]] = {}
     self._together = [frozenset(ops) for ops in together]
     self._depends = _depends_on_inputs(graph)
     uses = self._uses()
     self.repeated = _repeated(uses)
+    self.recurrent = _recurrent(graph, uses, self.repeated)
+    read = [member for members in uses.values() for member in members]
+    self.tables = frozenset(name for role, name in read if role == LOOKUP)
     self._together += self._normalizations(uses)
     self.units, self.names = self._made_units(uses)
     self._unit_of = {op: n for n, unit in enumerate(self.units) for op in unit.ops}
@@ -109,13 +118,18 @@ class VariableUses:
             role = _role(op, slot, path)
             self.paths.setdefault(name, tuple(step.partition(':')[0] for step in path))
             found.setdefault(position, set()).add((role, name))
+            self.readers.setdefault(name, position)
             if role == LINEAR:
               self.flipped.setdefault(name, _is_flipped(op, slot, path))
-              shape = tuple(size or 0 for size in self._shapes.get(name, ()))
+              shape = self.shape(name)
               if family(op.op_type) == 'MatMul' and len(shape) == _MATRIX:
                 self.matrices[name] = tuple(sorted(shape))
       paths.append(read)
     return found
+
+  def shape(self, name: str) -> tuple[int, ...]:
+    """Returns the shape of a variable; () where it is not known."""
+    return tuple(size or 0 for size in self._shapes.get(name, ()))
 
   def _normalizations(self, uses: dict[int, set[tuple[str, str]]]) -> list[frozenset[int]]:
     """Returns the operations of each normalization by variables that is written out.
@@ -124,7 +138,7 @@ class VariableUses:
     operation that reads the variance, what is subtracted before, and the first shift after. What
     is subtracted is told as the mean, in `uses`.
     """
-    before = [self._data_of(op) for op in self.graph.ops]
+    before = [self.data_of(op) for op in self.graph.ops]
     behind: dict[int, list[int]] = {}
     for position, producers in enumerate(before):
       for producer in producers:
@@ -158,7 +172,7 @@ class VariableUses:
       found.append(frozenset(chain))
     return found
 
-  def _data_of(self, op: OpRecord) -> list[int]:
+  def data_of(self, op: OpRecord) -> list[int]:
     """Returns what an operation reads of data."""
     producers = dict.fromkeys(producer for producer, _ in op.inputs)
     return [producer for producer in producers if self._depends[producer]]
@@ -286,6 +300,21 @@ def _repeated(uses: Mapping[int, set[tuple[str, str]]]) -> frozenset[str]:
   read = [member for members in uses.values() for member in members]
   often = Counter(name for _, name in read)
   return frozenset(name for role, name in read if role == LOOP or often[name] > 1)
+
+
+def _recurrent(
+  graph: OpGraph, uses: Mapping[int, set[tuple[str, str]]], repeated: Collection[str]
+) -> frozenset[str]:
+  """Returns which variables are no layer that is applied to each of several inputs alone."""
+  bits = {name: 1 << number for number, name in enumerate(sorted(repeated))}
+  behind: list[int] = []  # of every operation, the variables that it is computed with
+  found = {name for read in uses.values() for role, name in read if role == LOOP}
+  for position, op in enumerate(graph.ops):
+    known = functools.reduce(lambda all_bits, one: all_bits | behind[one[0]], op.inputs, 0)
+    own = {name: bits.get(name, 0) for _, name in uses.get(position, ())}
+    found.update(name for name, bit in own.items() if known & bit)
+    behind.append(functools.reduce(lambda all_bits, bit: all_bits | bit, own.values(), known))
+  return frozenset(found)
 
 
 def _depends_on_inputs(graph: OpGraph) -> list[bool]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tf2verify.relation.derivation import Derivation
+from tf2verify.relation.flattened_rows import order_of_rows
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.variable_map import listed
 
@@ -11,20 +12,22 @@ _SHOWN = 8
 
 def doubts_of(
   found: Derivation,
-  best_agrees: bool,
-  kept_agrees: bool,
+  agree: tuple[bool, bool],
   apart: int | None,
   turned: Sequence[MapEntry],
+  flattened: Sequence[MapEntry],
 ) -> list[str]:
   """Returns what is open.
 
   Args:
     found: what the graphs tell.
-    best_agrees: whether the outputs agree through the map that the graphs tell.
-    kept_agrees: whether they do through that in which clear names win.
+    agree: whether the outputs agree through the map that the graphs tell, and whether they do
+      through that in which clear names win.
     apart: the first place whose numbers differ; None without one.
     turned: entries whose parts numbers have put in another order.
+    flattened: entries whose rows are in the order in which each side flattens something.
   """
+  best_agrees, kept_agrees = agree
   told = ''
   if best_agrees and not kept_agrees:
     told = '; with the two exchanged the outputs agree, and as they are paired they do not'
@@ -42,6 +45,8 @@ def doubts_of(
       shown = [f'{name} of {own} has no partner in {other}: {why}' for name, why in names[:_SHOWN]]
       more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
       doubts.append('; '.join(shown) + more)
+  if flattened:
+    doubts.append(_of_rows(flattened))
   if best_agrees and turned:
     doubts.append(_of_order(turned))
   if best_agrees:
@@ -59,6 +64,18 @@ def doubts_of(
       'there, or just before, the port differs, or the map is wrong'
     )
   return doubts
+
+
+def _of_rows(flattened: Sequence[MapEntry]) -> str:
+  """Returns that the port flattens in another order, which a map of rows makes up for."""
+  first = flattened[0]
+  one, other = order_of_rows(first)
+  more = f' (and {len(flattened) - 1} more entries)' if len(flattened) > 1 else ''
+  return (
+    f'{first.tf2[0]}{more}: rows in the order of {other}, where tf1 has {one}, since the port '
+    'flattens axes in a different order; weights of tf1 fit only through this layout, and if they '
+    'are to be loaded as they are, the port is wrong'
+  )
 
 
 def _of_order(turned: Sequence[MapEntry]) -> str:

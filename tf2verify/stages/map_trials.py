@@ -9,6 +9,7 @@ import numpy as np
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
+from tf2verify.relation import flattened_rows
 from tf2verify.relation.derivation import Derivation
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import by_name
@@ -162,8 +163,14 @@ class Trial:
       for choice, number in zip(self._found.choices, chosen, strict=True)
       if number and choice.is_split
     ]
+    flattened = [
+      choice.alternatives[number][0]
+      for choice, number in zip(self._found.choices, chosen, strict=True)
+      if number < choice.turned
+    ]
     apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
-    doubts = doubts_of(self._found, best.outputs_agree, kept.outputs_agree, apart, turned)
+    agree = best.outputs_agree, kept.outputs_agree
+    doubts = doubts_of(self._found, agree, apart, turned, flattened)
     is_exchange = best.outputs_agree and not kept.outputs_agree
     return DerivedMap(
       VariableMap(tuple(entries)).in_order_of([variable.name for variable in others.variables]),
@@ -247,7 +254,9 @@ class Trial:
         entry = choice.alternatives[0][0]
         parts = entry.tf2 if len(entry.tf1) == 1 else entry.tf1
         words = tuple(telling_words(parts)) if len(parts) > 1 else ()
-        key = len(choice.alternatives), len(entry.tf1), len(entry.tf2), words
+        # A kernel and the vectors of the length of its rows are read after one operation.
+        rows = flattened_rows.order_of_rows(entry) if choice.turned else ()
+        key = len(choice.alternatives), len(entry.tf1), len(entry.tf2), words, rows
         groups.setdefault(key, []).append(number)
     return list(groups.values())
 
