@@ -21,6 +21,7 @@ READABLE = 6
 _THEN = ' → '
 _OF_ONE_SIDE = (GraphAspect.EXTRA, GraphAspect.MISSING)
 _OF_OPERATIONS = (*_OF_ONE_SIDE, GraphAspect.REPLACED)
+_OF_SETTINGS = (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT)
 _MOST_LINES = 2
 _OF = ' of '
 _KEPT_AXES = 'keep_dims'
@@ -321,6 +322,15 @@ def lines_text(sources: Sequence[Source]) -> str:
     said.append(f'{both[0]} computes something other than {both[1]}')
   text = '; '.join(list(dict.fromkeys(said))[:_MOST_LINES])
   return f'at these lines (the operation was not identified): {text}' if text else ''
+
+
+def with_settings_text(sources: Sequence[Source]) -> str:
+  """Returns the same, with the attributes and constants that differ there."""
+  text = lines_text(sources)
+  known = [d for source in sources for d in source.differences if d.aspect in _OF_SETTINGS]
+  said = dict.fromkeys(_difference_text(d) for d in known if d.op_type not in SHAPING)
+  shown = list(said)[:_MOST_LINES]
+  return f'{text}; among what differs there: {"; ".join(shown)}' if text and shown else text
 
 
 def _from_to(start: SourceLine | None, end: SourceLine) -> str:

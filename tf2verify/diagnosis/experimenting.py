@@ -5,9 +5,11 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.bench import Bench
+from tf2verify.diagnosis.each_alone import with_each_alone
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.mistakes import Found, Mistake
+from tf2verify.diagnosis.patterns.op_text import only_shapes
 from tf2verify.diagnosis.proven_numbers import joined_by_proof
 from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
@@ -19,12 +21,21 @@ from tf2verify.diagnosis.tested_causes import (
   tested_sources,
   with_others,
 )
-from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Diagnosis
+from tf2verify.records.diagnosis import (
+  BY_EXPERIMENT,
+  Cause,
+  Diagnosis,
+  GraphAspect,
+  GraphDifference,
+)
+from tf2verify.records.experiment import Edit
+from tf2verify.sides.graphs.repairs import Repair
 
 # Stages that explain what they find themselves; the search shows the place.
 EXPLAIN_THEMSELVES = ('loss', 'training_steps')
 # Rules by which a side has no operation for what differs: there is nothing to edit, and no line.
 _OF_NOTHING = ('pruned',)
+_TRANSPOSE = 'Transpose'
 _OTHER_START = 'the values before the step differ, which no edit of its graph can correct'
 
 
@@ -44,16 +55,33 @@ def with_experiments(
     if explains_itself and _is_left_out(evidence, diagnosis.run, bench.causes([])):
       return dataclasses.replace(diagnosis, sources=(), growth=(), experimented=True)
     repairing = Repairing(bench, only_first)
-    found = repairing.found(looking)
+    found = with_each_alone(bench, looking, repairing.found(looking))
     told, found = _told(diagnosis, evidence, bench, found)
-    if _is_unexplained(told, found):
+    if _is_unexplained(told, found) or any(_is_of_order(looking, m) for m in found.mistakes):
       simpler = repairing.by_one_line(looking)
       if simpler is not None and simpler.mistakes:
         told, _ = _told(diagnosis, evidence, bench, simpler)
-    return told
+    return _with_setting(told, looking)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
+
+
+def _with_setting(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
+  """Returns a diagnosis with the setting that alone makes the first place differ as a cause.
+
+  For one without any that is proven, or of a rule. The rest of the port may not run with what the
+  place then yields: with other paddings that is another shape, unless the dilation behind it is
+  corrected as well.
+  """
+  if any(cause.is_proven or cause.rule != BY_EXPERIMENT for cause in diagnosis.causes):
+    return diagnosis
+  places = [looking.place(source) for source in looking.arriving()[:1]]
+  sure = [one for one in places if one.settings and not one.source.regions.is_rewired]
+  said = [Mistake((one,), Edit.SETTING, Repair(changes=one.settings)).text for one in sure]
+  known = {text for cause in diagnosis.causes for text in cause.text.split('; ')}
+  first = tuple(Cause(text) for text in said if text and text not in known)
+  return dataclasses.replace(diagnosis, causes=(*first, *diagnosis.causes))
 
 
 def _is_left_out(evidence: FailedStage, run: str, causes: Sequence[Cause]) -> bool:
@@ -70,6 +98,25 @@ def _is_unexplained(diagnosis: Diagnosis, found: Found) -> bool:
     one.experiment not in named or (one.experiment in by_experiment and not one.is_simple)
     for one in found.mistakes
   )
+
+
+def _is_of_order(looking: Looking, mistake: Mistake) -> bool:
+  """Returns whether a mistake is an order of axes alone, where the port's tensors have another one.
+
+  What was wrong before may look so: distances from j to i in place of those from i to j.
+  """
+  steps = [step for source in mistake.sources for d in source.differences for step in _steps(d)]
+  if not steps or not only_shapes(step for step in steps if step != _TRANSPOSE):
+    return False
+  entering = (key for place in mistake.places for key, _ in place.source.regions.entering)
+  return any(key in looking.divergence.layouts for key in entering if key is not None)
+
+
+def _steps(known: GraphDifference) -> Sequence[str]:
+  """Returns the types of the operations that are missing or extra; '' for another difference."""
+  if known.aspect not in (GraphAspect.EXTRA, GraphAspect.MISSING):
+    return ('',)
+  return [*(known.tf1_value or ()), *(known.tf2_value or ())]
 
 
 def _told(

@@ -6,7 +6,6 @@ partner: whatever a line computes is computed with another setting, operation or
 and what fails is computed again from there.
 """
 
-import dataclasses
 import itertools
 import math
 import time
@@ -15,17 +14,16 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
+from tf2verify.diagnosis.corrections import correction, lines_at
 from tf2verify.diagnosis.decisions import decides_alike
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.trials import is_left
-from tf2verify.diagnosis.line_proposals import Proposals
+from tf2verify.diagnosis.line_proposals import OF_SETTINGS, Proposals
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
-from tf2verify.diagnosis.places import statistics
 from tf2verify.diagnosis.stop_edits import stop_edits
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import NodeChange, OpRecord
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.repairs import Repair
@@ -75,29 +73,29 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
 def _proposed(
   looking: Looking, behind: Collection[int], places: Sequence[Place]
 ) -> Iterator[tuple[Line, Proposal]]:
-  """Yields proposals: those for the lines at places, then those for all others.
-
-  The likely ones of all lines come before the others of any.
-  """
+  """Yields proposals: those of settings, then the others, both for the lines at places first."""
   graph = looking.tf2.op_graph
-  shown = [one for place in places for one in _lines_at(place)]
+  shown = [one for place in places for one in lines_at(place)]
   at_places, others = list[Line](), list[Line]()
   for line in lines_of_code(graph, behind):
     (at_places if line.place in shown else others).append(line)
   at_places.sort(key=lambda line: shown.index(line.place))
   proposals = Proposals(looking.tf1.op_graph, graph)
-  for lines in (at_places, others):
-    by_line = [proposals.of(line) for line in lines]
-    for group in itertools.zip_longest(*by_line, fillvalue=()):
-      for row in itertools.zip_longest(*(known[:_MOST_OF_A_LINE] for known in group)):
-        found = zip(lines, row, strict=True)
-        yield from ((line, proposal) for line, proposal in found if proposal is not None)
+  both = [(lines, [proposals.of(line) for line in lines]) for lines in (at_places, others)]
+  # Numbers and attributes are few, and may be anywhere before a long part without partners.
+  for count in (OF_SETTINGS, None):
+    for lines, by_line in both:
+      yield from _in_turn(lines, [itertools.islice(groups, count) for groups in by_line])
 
 
-def _lines_at(place: Place) -> list[tuple[str, int]]:
-  source = place.evidence.source
-  lines = (source.tf2_source, source.tf2_start, *source.tf2_lines)
-  return [(line.path, line.line) for line in lines if line is not None]
+def _in_turn(
+  lines: Sequence[Line], by_line: Sequence[Iterator[Sequence[Proposal]]]
+) -> Iterator[tuple[Line, Proposal]]:
+  """Yields the first group of proposals of all lines, then the second one of all, and so on."""
+  for group in itertools.zip_longest(*by_line, fillvalue=()):
+    for row in itertools.zip_longest(*(known[:_MOST_OF_A_LINE] for known in group)):
+      found = zip(lines, row, strict=True)
+      yield from ((line, proposal) for line, proposal in found if proposal is not None)
 
 
 class _Again:
@@ -244,44 +242,6 @@ def _mistake(
   """
   op = _changed_op(line, proposal)
   known = None if proposal.like is None else looking.tf1.op_graph.ops[proposal.like]
-  said = GraphDifference(
-    GraphAspect.CORRECTED,
-    op.name,
-    op.op_type,
-    proposal.what,
-    proposal.tf1,
-    proposal.tf2,
-    proposal.text,
-  )
-  as_it_is, corrected = outputs
-  record = dataclasses.replace(
-    place.evidence.source,
-    tf1_op=op.name,
-    tf2_op=op.name,
-    tf1_type=op.op_type,
-    tf2_type=op.op_type,
-    tf1_source=None if known is None else known.source,
-    tf2_source=op.source,
-    tf1_path=() if known is None else (known.op_type,),
-    tf2_path=(op.op_type,),
-    tf1_output=None,
-    tf2_output=None if as_it_is is None else statistics(as_it_is),
-    differences=(said,),
-    tf1_first='',
-    tf2_first='',
-    rewired=False,
-    alone=False,
-    tf2_lines=(),
-    values='',
-    tf1_start=None,
-    tf2_start=None,
-    is_correction=True,
-    absolute=math.inf,
-    relative=math.inf,
-  )
-  if as_it_is is not None and corrected is not None and as_it_is.shape == corrected.shape:
-    apart = agreement(corrected, as_it_is)
-    record = dataclasses.replace(record, absolute=apart.absolute, relative=apart.relative)
-  evidence = dataclasses.replace(place.evidence, source=record, standings=())
-  at = Place(place.source, evidence, (), frozenset())
-  return Mistake((at,), Edit.SETTING, Repair(changes=proposal.changes))
+  both, text = (proposal.tf1, proposal.tf2), proposal.text
+  said = GraphDifference(GraphAspect.CORRECTED, op.name, op.op_type, proposal.what, *both, text)
+  return correction(place, op, known, said, outputs, Repair(changes=proposal.changes))

@@ -37,6 +37,8 @@ _FLAGS = (
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
 _MOVABLE = UNARY | frozenset((*_WITH_NUMBER, 'Pow'))
 _DEEPEST_AXIS = 5
+# How many of the first groups of proposals are numbers and attributes.
+OF_SETTINGS = 3
 _SEVERAL = 2
 
 
@@ -78,6 +80,7 @@ class Proposals:
     yield list(self._other_reductions(line))
     yield list(self._other_axes(line))
     yield list(self._left_out(line))
+    yield list(self._without_functions(line))
     yield list(self._numbers.without_terms(line))
     yield list(self._numbers.shared_numbers(line))
     yield list(_other_orders(line))
@@ -226,6 +229,18 @@ class Proposals:
         text = f'the port has {said} ({names[0]}), which tf1 does not have'
         yield Proposal(changes, '', said, text)
     yield from _without_scales(line)
+
+  def _without_functions(self, line: Line) -> Iterator[Proposal]:
+    """Yields the line without a function of one operand, of which tf1 has as many elsewhere."""
+    for n in line.positions:
+      op = line.graph.ops[n]
+      if op.op_type in UNARY - self._extra and _passes(line.graph, n, 0):
+        alike = [o.name for o in line.ops if o.op_type == op.op_type]
+        if op.name == alike[0]:
+          changes = tuple(NodeChange(name, op_type='Identity', reads=(0,)) for name in alike)
+          said = op_text(line.graph, n)
+          text = f'the port has {said} ({op.name}), which tf1 does not have there'
+          yield Proposal(changes, '', said, text)
 
 
 def _without_scales(line: Line) -> Iterator[Proposal]:

@@ -14,6 +14,7 @@ from tf2verify.diagnosis.edit_texts import (
   repeats,
   steps_of,
   values_text,
+  with_settings_text,
 )
 from tf2verify.diagnosis.evidence.failed_stage import Standing
 from tf2verify.diagnosis.looking import Place
@@ -92,7 +93,7 @@ class Mistake:
     if self.is_large:
       # What reads a large place, and differs from tf1 in little, is no mistake of its own.
       small = [] if _is_large(self.first) else [s for s in self.sources if not _is_large(s)]
-      return values_text(self.sources) or edit_text(small) or lines_text(self.sources)
+      return values_text(self.sources) or edit_text(small) or with_settings_text(self.sources)
     if self.edit is Edit.SETTING:  # what else differs at these places makes no difference
       return edit_text([_as_set(place) for place in self.places])
     return edit_text(self.sources)

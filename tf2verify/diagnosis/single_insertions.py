@@ -14,6 +14,7 @@ from tf2verify.diagnosis.exchanges import exchanges, is_vague, mistake_at
 from tf2verify.diagnosis.insertions import operand_of
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.operand_exchanges import operand_exchanges
 from tf2verify.diagnosis.order_edits import order_edits
 from tf2verify.diagnosis.patterns.op_text import op_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
@@ -37,6 +38,7 @@ def plainer_edits(looking: Looking, mistakes: Sequence[Mistake], passes: bool) -
     mistakes: what was found.
     passes: whether the stage passes with these.
   """
+  yield from operand_exchanges(looking, mistakes, passes)
   if not passes or any(is_vague(looking, one) for one in mistakes):
     yield from exchanges(looking)
   if passes:

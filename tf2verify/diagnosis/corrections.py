@@ -1,0 +1,74 @@
+"""Edits of the port that were tried where no operation of tf1 has to stand for them."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tf2verify.diagnosis.looking import Place
+from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.places import statistics
+from tf2verify.numerics.agreement import agreement
+from tf2verify.records.diagnosis import GraphDifference
+from tf2verify.records.experiment import Edit
+from tf2verify.records.op_graph import OpRecord
+from tf2verify.sides.graphs.repairs import Repair
+
+
+def lines_at(place: Place) -> list[tuple[str, int]]:
+  """Returns path and number of the port's lines at a place, the most likely one first."""
+  source = place.evidence.source
+  lines = (source.tf2_source, source.tf2_start, *source.tf2_lines)
+  return [(line.path, line.line) for line in lines if line is not None]
+
+
+def correction(
+  place: Place,
+  op: OpRecord,
+  like: OpRecord | None,
+  said: GraphDifference,
+  outputs: tuple[np.ndarray | None, np.ndarray | None],
+  repair: Repair,
+) -> Mistake:
+  """Returns an edit as a mistake.
+
+  Args:
+    place: where the search has found a difference.
+    op: the port's operation to show.
+    like: the operation of tf1 to show; None for none.
+    said: what is different.
+    outputs: what the port's operation yields, as it is and corrected.
+    repair: the edit.
+  """
+  as_it_is, corrected = outputs
+  record = dataclasses.replace(
+    place.evidence.source,
+    tf1_op=op.name,
+    tf2_op=op.name,
+    tf1_type=op.op_type,
+    tf2_type=op.op_type,
+    tf1_source=None if like is None else like.source,
+    tf2_source=op.source,
+    tf1_path=() if like is None else (like.op_type,),
+    tf2_path=(op.op_type,),
+    tf1_output=None,
+    tf2_output=None if as_it_is is None else statistics(as_it_is),
+    differences=(said,),
+    tf1_first='',
+    tf2_first='',
+    rewired=False,
+    alone=False,
+    tf2_lines=(),
+    values='',
+    tf1_start=None,
+    tf2_start=None,
+    is_correction=True,
+    absolute=math.inf,
+    relative=math.inf,
+  )
+  if as_it_is is not None and corrected is not None and as_it_is.shape == corrected.shape:
+    apart = agreement(corrected, as_it_is)
+    record = dataclasses.replace(record, absolute=apart.absolute, relative=apart.relative)
+  evidence = dataclasses.replace(place.evidence, source=record, standings=())
+  at = Place(place.source, evidence, (), frozenset())
+  return Mistake((at,), Edit.SETTING, repair)
