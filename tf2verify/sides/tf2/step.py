@@ -20,6 +20,7 @@ from tf2verify.sides.optimizer_state import (
   is_optimizer,
   is_optimizer_class,
 )
+from tf2verify.sides.seen import Seen
 from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.port import Port, array_of, readable_outputs
 from tf2verify.sides.user_code import user_code
@@ -231,9 +232,7 @@ def _is_number_of_numpy(value: Any) -> bool:
   return (is_array or isinstance(value, np.generic)) and value.dtype == np.float64
 
 
-def checked_optimizer(
-  optimizer: Any, earlier: Sequence[Any], own_step: bool = False
-) -> OptimizerParts:
+def checked_optimizer(optimizer: Any, earlier: Seen, own_step: bool = False) -> OptimizerParts:
   """Returns what an optimizer is made of.
 
   Args:
@@ -253,7 +252,7 @@ def checked_optimizer(
   parts = parts_of(optimizer)
   for part in parts.state:
     name = class_name(part) if is_optimizer(part) else f'variable {variable_name(part)}'
-    if any(part is known for known in earlier):
+    if part in earlier:
       raise CaseDefinitionError(
         f'{_HOOK} returned the same {name} twice: its step count and slots leak from one run into '
         'the next; construct a fresh optimizer inside the hook'
@@ -270,7 +269,7 @@ def _used(optimizer: Any) -> int:
   return int(optimizer.iterations) if is_keras(optimizer) else len(optimizer.get_slot_names())
 
 
-def check_not_used(optimizers: Sequence[Any], earlier: Sequence[Any]) -> None:
+def check_not_used(optimizers: Sequence[Any], earlier: Seen) -> None:
   """Raises `CaseDefinitionError` for an optimizer of `tf2_train_step` that is none of this run's.
 
   Args:
@@ -278,7 +277,7 @@ def check_not_used(optimizers: Sequence[Any], earlier: Sequence[Any]) -> None:
     earlier: that have updated in an earlier one, of another layer.
   """
   for optimizer in optimizers:
-    if any(optimizer is known for known in earlier):
+    if optimizer in earlier:
       raise CaseDefinitionError(
         f'tf2_train_step updates with the {class_name(optimizer)} of an earlier run: its step '
         'count and slots leak from one run into the next; make it in make_tf2_optimizer, and '

@@ -34,6 +34,7 @@ from tf2verify.sides.optimizer_state import (
   with_keys,
 )
 from tf2verify.sides.process import randomness
+from tf2verify.sides.seen import Seen
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.layer_parts import own_variables
@@ -57,7 +58,7 @@ class Tf2Steps:
   """Training steps of one layer, one by one."""
 
   def __init__(
-    self, port: Port, optimizer: Any, step: Step, known: TrainingRun, used: list[Any]
+    self, port: Port, optimizer: Any, step: Step, known: TrainingRun, used: Seen
   ) -> None:
     """Takes what was made for the steps.
 
@@ -68,7 +69,7 @@ class Tf2Steps:
       known: the run before its first step.
       used: the optimizers that have updated in any run; those of this one are added.
     """
-    self._used_earlier, self._used = tuple(used), used
+    self._used_earlier, self._used = used.copy(), used
     self._slots_before: tuple[Slot, ...] = ()
     self._number = 0
     self._step = step
@@ -120,7 +121,7 @@ class Tf2Steps:
     for optimizer in updates.optimizers:
       if not any(optimizer is known for known in self._updating):
         self._updating.append(optimizer)
-        self._used.append(optimizer)
+        self._used.add(optimizer)
     if number == 1:
       self._slots_before = self._slots_at_creation()
     first = updates.updates[0] if updates.updates else None

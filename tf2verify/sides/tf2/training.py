@@ -20,6 +20,7 @@ from tf2verify.sides.optimizer_state import (
   is_keras,
 )
 from tf2verify.sides.process import randomness
+from tf2verify.sides.seen import Seen
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.tf2.step import (
@@ -46,8 +47,8 @@ class Tf2Training:
     self._labels = labels
     self._progress = progress
     # To see that each optimizer is another one.
-    self._optimizers: list[Any] = []
-    self._updating: list[Any] = []
+    self._optimizers = Seen()
+    self._updating = Seen()
     self._loss_parts: frozenset[str] | None = None
 
   def observe_losses(self, run: side.RunSpec) -> LossObservation:
@@ -129,7 +130,8 @@ class Tf2Training:
       optimizer = self._declaration.make_tf2_optimizer()
     own_step = self._declaration.declares('tf2_train_step')
     parts = checked_optimizer(optimizer, self._optimizers, own_step)
-    self._optimizers += parts.state
+    for part in parts.state:
+      self._optimizers.add(part)
     if not parts.optimizers or not all(map(is_keras, parts.optimizers)):
       v1.train.get_or_create_global_step()
     return optimizer
