@@ -17,7 +17,7 @@ class Seen:
     self._known = list(known)
 
   def __contains__(self, one: Any) -> bool:
-    return any(known() is one for known in self._known)
+    return one is not None and any(known() is one for known in self._known)
 
   def add(self, one: Any) -> None:
     """Adds an object; one without weak references is kept."""
