@@ -55,6 +55,29 @@ class StoredCellsTest(parameterized.TestCase):
     cell = next(one for one in cells(**shapes) if one.units == H and len(one.names) == len(shapes))
     self.assertEqual(cell.order, order)
 
+  def test_cells_of_one_kind_go_by_the_words_of_their_scopes(self):
+    def both(one, other, shapes):
+      return cells(
+        **{f'm__{s}__cell__{n}': shape for s in (one, other) for n, shape in shapes.items()}
+      )
+
+    apart = {f'{kind}_{gate}': shape for gate in 'ifco' for kind, shape in
+             (('k', (X + H, H)), ('b', (H,)))}  # fmt: skip
+    ones = both('title', 'body', {'kernel': (X + H, 4 * H), 'bias': (4 * H,)})
+    others = both('body_tower', 'title_tower', apart)
+    found = [
+      (min(one.names).split('/')[1], min(other.names).split('/')[1])
+      for one, other in cell_pairs(ones, others)
+    ]
+    self.assertEqual(found, [('title', 'title_tower'), ('body', 'body_tower')])
+
+  def test_what_nothing_divides_is_no_cell_of_several_gates(self):
+    shapes = {'query/kernel': (12, 12), 'query/bias': (12,)}
+    order = USUAL_ORDERS[1]
+    self.assertTrue(stored_cells(shapes, set(shapes), order))
+    found = stored_cells(shapes, set(shapes), order, whole=('query/kernel',))
+    self.assertEqual([cell.gates for cell in found if cell.gates > 1], [])
+
   def test_two_gates_in_one_variable(self):
     shapes = {'gates__kernel': (X + H, 2 * H), 'gates__bias': (2 * H,)}
     shapes |= {'candidate__kernel': (X + H, H), 'candidate__bias': (H,)}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tf2verify.relation.derived_layouts import Shape
+from tf2verify.relation.roles import WORD
 
 # How Keras calls the kernel of the state.
 RECURRENT = 'recurrent_kernel'
@@ -94,6 +95,7 @@ def stored_cells(
   repeated: Collection[str],
   usual: Mapping[str, str],
   recurrent: Collection[str] | None = None,
+  whole: Collection[str] = (),
 ) -> list[StoredCell]:
   """Returns what the variables of each scope may be as one cell; those of most gates first.
 
@@ -102,6 +104,7 @@ def stored_cells(
     repeated: those that are read in every round of a loop.
     usual: the order of the gates in a variable that has all, by the end of its name.
     recurrent: those that meet what was computed with them before; None for all that are repeated.
+    whole: those whose product nothing divides into gates.
   """
   recurrent = repeated if recurrent is None else recurrent
   scopes = {
@@ -114,6 +117,8 @@ def stored_cells(
     for names in ([name for name in inside if name in repeated], inside):
       if len(names) <= _MOST_VARIABLES:
         for cell in _cells({name: shapes[name] for name in names}, usual):
+          if any(s.rows != BIAS and len(s.gates) > 1 and s.name in whole for s in cell.variables):
+            continue
           known = any(RECURRENT in name or name in recurrent for name in cell.names)
           cell = dataclasses.replace(cell, is_recurrent=known)
           found.setdefault(cell, min(listed.index(stored.name) for stored in cell.variables))
@@ -123,17 +128,29 @@ def stored_cells(
 def cell_pairs(
   ones: Sequence[StoredCell], others: Sequence[StoredCell]
 ) -> Iterator[tuple[StoredCell, StoredCell]]:
-  """Yields cells of both sides that may be the same, in order, none with a variable of another."""
+  """Yields cells of both sides that may be the same, none with a variable of another.
+
+  Of several, those whose scopes have most words in common, and otherwise in order.
+  """
   taken: set[str] = set()
   used: set[str] = set()
   for one in ones:
-    if taken.isdisjoint(one.names):
-      for other in others:
-        if _may_be_pair(one, other) and used.isdisjoint(other.names):
-          taken.update(one.names)
-          used.update(other.names)
-          yield one, other
-          break
+    if not taken.isdisjoint(one.names):
+      continue
+    fitting = [two for two in others if _may_be_pair(one, two) and used.isdisjoint(two.names)]
+    if fitting:
+      words = _words(one)
+      other = max(fitting, key=lambda two: len(words & _words(two)))
+      taken.update(one.names)
+      used.update(other.names)
+      yield one, other
+
+
+def _words(cell: StoredCell) -> set[str]:
+  """Returns the words of the scope that the variables of a cell are in."""
+  parts = [name.lower().split('/')[:-1] for name in cell.names]
+  shared = itertools.takewhile(lambda known: len(set(known)) == 1, zip(*parts, strict=False))
+  return {word for part, *_ in shared for word in WORD.findall(part)}
 
 
 def _may_be_pair(one: StoredCell, other: StoredCell) -> bool:

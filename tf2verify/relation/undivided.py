@@ -1,0 +1,47 @@
+"""Kernels whose products nothing divides: what they yield are not the gates of a cell."""
+
+from tf2verify.records.op_graph import TARGET
+from tf2verify.relation.op_pairs import family
+from tf2verify.relation.variable_uses import MAIN_OPS, VariableUses
+
+# What leaves the columns of a kernel, and of a product, together: activations, sums, other shapes.
+_KEEPING = ('Reshape', 'Transpose', 'Identity', 'Cast', 'ExpandDims', 'Squeeze', 'ReadVariableOp')
+_ACTIVATIONS = ('Tanh', 'Sigmoid', 'Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Softplus')
+_PASSING = frozenset((*_KEEPING, *_ACTIVATIONS, 'AddV2', 'Sub'))
+_LOOP = 'While'
+_MOST_STEPS = 40
+
+
+def undivided(uses: VariableUses) -> frozenset[str]:
+  """Returns the variables whose product meets the next one, or is a result, as a whole.
+
+  An attention reads a query as a whole, and a cell divides what it multiplies into its gates.
+
+  Args:
+    uses: of the variables of a side.
+  """
+  graph = uses.graph
+  consumers = graph.consumers()
+  kernels = {
+    name: reader
+    for name, reader in uses.readers.items()
+    if family(graph.ops[reader].op_type) in MAIN_OPS - {_LOOP}
+    and all(family(step) in _KEEPING for step in uses.paths.get(name, ()))
+  }
+
+  def is_whole(reader: int) -> bool:
+    left, seen = [reader], {reader}
+    while left:
+      for follower, _ in consumers[left.pop()]:
+        kind = family(graph.ops[follower].op_type)
+        if kind == _LOOP or len(seen) > _MOST_STEPS:
+          return False
+        if kind in MAIN_OPS or kind == TARGET or follower in seen:
+          continue
+        if kind not in _PASSING:
+          return False
+        seen.add(follower)
+        left.append(follower)
+    return True
+
+  return frozenset(name for name, reader in kernels.items() if is_whole(reader))
