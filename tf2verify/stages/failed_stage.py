@@ -24,6 +24,7 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.stages.exchanged_variables import exchange_cause
+from tf2verify.stages.never_read import never_read_cause
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
 # Stages whose runs experiments can make again.
@@ -153,6 +154,8 @@ def _diagnosed(
     how = lines, traced, bench, diagnose_option.ends_with_the_first()
     facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3(), further
     diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
+    if sides is not None and verdict.stage == _OF_FORWARD_PASS[0]:
+      diagnosis = _with_never_read(case, sides, diagnosis)
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'
@@ -187,6 +190,17 @@ def _both_sides(
   for one in sides:
     one.close()
   return _both_sides(case, dataclasses.replace(run, parts=True))
+
+
+def _with_never_read(
+  case: CaseUnderTest, sides: tuple[GraphRun, GraphRun], diagnosis: Diagnosis
+) -> Diagnosis:
+  """Returns a diagnosis with a layer that is not called, or what else explains nothing better."""
+  found = never_read_cause(case, sides[0].op_graph, sides[1].op_graph)
+  proven = any(cause.is_proven or cause.numbers for cause in diagnosis.causes)
+  if found is None or (proven and not found.is_layer):
+    return diagnosis
+  return dataclasses.replace(diagnosis, causes=(found.cause, *diagnosis.causes))
 
 
 def _tf1_in_training(

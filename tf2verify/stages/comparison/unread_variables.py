@@ -64,12 +64,12 @@ def unread(inspect: Callable[[], GraphRun], names: Iterable[str]) -> set[str]:
   except Tf2VerifyError:
     return set()
   try:
-    return set(names) - _read(run.op_graph)
+    return set(names) - variables_read(run.op_graph)
   finally:
     run.close()
 
 
-def _read(graph: OpGraph) -> set[str]:
+def variables_read(graph: OpGraph) -> set[str]:
   """Returns the names of the variables that results are computed from."""
   ends = [
     position
