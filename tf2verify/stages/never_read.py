@@ -4,6 +4,7 @@ import dataclasses
 
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import VARIABLE, OpGraph
+from tf2verify.relation.layouts import Layouts
 from tf2verify.relation.variable_map import listed
 from tf2verify.stages.comparison.unread_variables import variables_read
 from tf2verify.stages.stage import CaseUnderTest
@@ -30,7 +31,7 @@ def never_read_cause(case: CaseUnderTest, tf1: OpGraph, port: OpGraph) -> NeverR
   pairs = [
     (one, other)
     for one, other in case.alignment().pairs
-    if one in read and one not in there and len(layouts.neighbours(one)) == 1
+    if one in read and one not in there and _is_whole(layouts, one, other)
   ]
   if not pairs:
     return None
@@ -45,6 +46,12 @@ def never_read_cause(case: CaseUnderTest, tf1: OpGraph, port: OpGraph) -> NeverR
     rule='never_read',
   )
   return NeverRead(cause, len(scopes) < len(pairs))
+
+
+def _is_whole(layouts: Layouts, one: str, other: str) -> bool:
+  """Returns whether a variable is one on both sides; others have their own names in the graph."""
+  is_alone = layouts.own_names(other) == (other,) and not layouts.lies_otherwise(other)
+  return is_alone and not layouts.relayouts({other: one})
 
 
 def _line(graph: OpGraph, names: set[str]) -> str:
