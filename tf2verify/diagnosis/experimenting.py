@@ -55,12 +55,16 @@ def with_experiments(
     if explains_itself and _is_left_out(evidence, diagnosis.run, bench.causes([])):
       return dataclasses.replace(diagnosis, sources=(), growth=(), experimented=True)
     repairing = Repairing(bench, only_first)
-    found = with_each_alone(bench, looking, repairing.found(looking))
+    found = repairing.found(looking)
     told, found = _told(diagnosis, evidence, bench, found)
+    simpler = None
     if _is_unexplained(told, found) or any(_is_of_order(looking, m) for m in found.mistakes):
       simpler = repairing.by_one_line(looking)
-      if simpler is not None and simpler.mistakes:
-        told, _ = _told(diagnosis, evidence, bench, simpler)
+    if simpler is None or not simpler.mistakes:
+      alone = with_each_alone(bench, looking, found)
+      simpler = None if alone is found else alone
+    if simpler is not None:
+      told, _ = _told(diagnosis, evidence, bench, simpler)
     return _with_setting(told, looking)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
@@ -79,8 +83,8 @@ def _with_setting(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
   places = [looking.place(source) for source in looking.arriving()[:1]]
   sure = [one for one in places if one.settings and not one.source.regions.is_rewired]
   said = [Mistake((one,), Edit.SETTING, Repair(changes=one.settings)).text for one in sure]
-  known = {text for cause in diagnosis.causes for text in cause.text.split('; ')}
-  first = tuple(Cause(text) for text in said if text and text not in known)
+  known = [cause.text for cause in diagnosis.causes]
+  first = tuple(Cause(text) for text in said if text and not any(text in one for one in known))
   return dataclasses.replace(diagnosis, causes=(*first, *diagnosis.causes))
 
 

@@ -127,17 +127,17 @@ def _diagnosed(
   if run is not None and not run.gradients:
     run = dataclasses.replace(run, unrolls=True)
     findings = dataclasses.replace(findings, failed_run=run)
-  description = '' if run is None else run.description
-  traced, further = 'the port', tuple[str, ...]()
+  description, traced = '' if run is None else run.description, 'the port'
+  further: tuple[str, ...] = ()
   if inspection is not None:
     description, traced, further = inspection.run, inspection.traced, inspection.further
   found = verdict.stage, description, findings.differences, findings.failed_tensors
   sides: tuple[GraphRun, GraphRun] | None = None
   not_traceable = not_run = not_tried = ''
   bench: ClosableBench | None = None
+  port: TracedPort | None = None
   try:
     try:
-      port: TracedPort | None = None
       if inspection is not None:
         sides = inspection.sides()
       elif run is not None:
@@ -150,12 +150,10 @@ def _diagnosed(
       not_traceable = str(error)
     except NotApplicable as error:  # a recorded graph that is not run here
       not_run = f'no operation is named: {error}'
-    lines = _variable_lines(case, findings)
-    how = lines, traced, bench, diagnose_option.ends_with_the_first()
+    lines, first = _variable_lines(case, findings), diagnose_option.ends_with_the_first()
     facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3(), further
-    diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
-    if sides is not None and verdict.stage == _OF_FORWARD_PASS[0]:
-      diagnosis = _with_never_read(case, sides, diagnosis)
+    made = diagnose(*found, sides, not_traceable, lines, traced, bench, first, *facts)
+    diagnosis = _with_never_read(case, verdict.stage, sides, made)
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'
@@ -193,9 +191,11 @@ def _both_sides(
 
 
 def _with_never_read(
-  case: CaseUnderTest, sides: tuple[GraphRun, GraphRun], diagnosis: Diagnosis
+  case: CaseUnderTest, stage: str, sides: tuple[GraphRun, GraphRun] | None, diagnosis: Diagnosis
 ) -> Diagnosis:
-  """Returns a diagnosis with a layer that is not called, or what else explains nothing better."""
+  """Returns a diagnosis with a layer that is not called; or a variable, if nothing is proven."""
+  if sides is None or stage != _OF_FORWARD_PASS[0]:
+    return diagnosis
   found = never_read_cause(case, sides[0].op_graph, sides[1].op_graph)
   proven = any(cause.is_proven or cause.numbers for cause in diagnosis.causes)
   if found is None or (proven and not found.is_layer):

@@ -6,7 +6,7 @@ from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.relation.layouts import Layouts
 from tf2verify.relation.variable_map import listed
-from tf2verify.stages.comparison.unread_variables import variables_read
+from tf2verify.relation.variables_read import variables_read
 from tf2verify.stages.stage import CaseUnderTest
 
 

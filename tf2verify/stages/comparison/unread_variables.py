@@ -14,13 +14,11 @@ import numpy as np
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import TensorRecord
-from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.relation.variables_read import variables_read
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.comparing import Comparison
 
 _GRADIENT = 'gradient'
-_LOOPS = ('While', 'StatelessWhile')
-_OF_VARIABLES = ('gradient ', 'applied gradient ', 'update of ')
 
 
 def leave_out(
@@ -67,51 +65,3 @@ def unread(inspect: Callable[[], GraphRun], names: Iterable[str]) -> set[str]:
     return set(names) - variables_read(run.op_graph)
   finally:
     run.close()
-
-
-def variables_read(graph: OpGraph) -> set[str]:
-  """Returns the names of the variables that results are computed from."""
-  ends = [
-    position
-    for position, op in enumerate(graph.ops)
-    if op.op_type == TARGET and not op.name.startswith(_OF_VARIABLES)
-  ]
-  behind = _behind(graph, ends)
-  return {graph.ops[n].name for n in behind if graph.ops[n].op_type == VARIABLE}
-
-
-def _behind(graph: OpGraph, ends: Iterable[int]) -> set[int]:
-  """Returns what some operations are computed from, output by output of every loop."""
-  met: set[TensorKey] = set()
-  pending: list[TensorKey] = [(n, 0) for n in ends]
-  while pending:
-    key = pending.pop()
-    if key in met:
-      continue
-    met.add(key)
-    op = graph.ops[key[0]]
-    needed = _needed(op, key[1]) if op.op_type in _LOOPS else None
-    pending += [one for slot, one in enumerate(op.inputs) if needed is None or slot in needed]
-  return {n for n, _ in met}
-
-
-def _needed(loop: OpRecord, output: int) -> set[int] | None:
-  """Returns the inputs of a loop that one of its outputs depends on, in any round."""
-  functions = dict(loop.functions)
-  if not {'body', 'cond'} <= functions.keys():
-    return None
-  needed = {output} | _arguments(functions['cond'], functions['cond'].targets().values())
-  results = functions['body'].targets()
-  pending = [*needed]
-  while pending:
-    result = results.get(f'result {pending.pop()}')
-    more = set() if result is None else _arguments(functions['body'], [result]) - needed
-    needed |= more
-    pending += more
-  return needed
-
-
-def _arguments(graph: OpGraph, ends: Iterable[int]) -> set[int]:
-  """Returns the numbers of the arguments of a function that some of its results depend on."""
-  names = (graph.ops[n].name for n in _behind(graph, ends) if graph.ops[n].op_type == INPUT)
-  return {int(name.rpartition(' ')[2]) for name in names}
