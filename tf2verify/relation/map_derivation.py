@@ -12,7 +12,6 @@ from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import contradicted, crossed
 from tf2verify.relation.paired_differences import paired_differences
-from tf2verify.relation.part_activations import with_likely_first
 from tf2verify.relation.roles import may_be_one, owner
 from tf2verify.relation.roles import role as role_of
 from tf2verify.relation.shared_variables import shared_by
@@ -185,13 +184,9 @@ class _Entries:
     is_split: bool = False,
     turned: int = 0,
   ) -> None:
-    listed = list(alternatives)
-    if is_split and not turned and all(len(entries) == 1 for entries in listed):
-      uses = self._pairs.tf1, self._pairs.tf2
-      listed = [[entry] for entry in with_likely_first(uses, (one for (one,) in listed))]
     made = tuple(
       tuple(dataclasses.replace(self._bound(entry), reason=reason) for entry in entries)
-      for entries in listed
+      for entries in alternatives
     )
     if made:
       self._choices.append(Choice(made, is_split, turned))
