@@ -19,6 +19,8 @@ _Scope = tuple[str, ...]
 _Block = tuple[_Scope, _Scope]
 # So many times as many variables as are paired otherwise tell which scopes belong together.
 _MOST = 3
+# More scopes next to each other are the layers of a model without scopes, and many pairs.
+_MOST_SIBLINGS = 64
 # A layer that its author has numbered. Keras and TF1 put an underscore before their own counts,
 # which go by the order in which layers are made.
 _NUMBERED = re.compile(r'(\D*[a-z])(\d+)')
@@ -40,7 +42,7 @@ def by_scopes(partner: Mapping[str, str], tf2_shapes: _Shapes) -> Iterator[tuple
   for scope in inside:
     siblings[scope[:-1]].append(scope)
   for scopes in siblings.values():
-    for one, other in itertools.combinations(scopes, 2):
+    for one, other in itertools.combinations(scopes, 2) if len(scopes) <= _MOST_SIBLINGS else ():
       yield from _exchanged((one, inside[one]), (other, inside[other]), partner, tf2_shapes)
 
 
