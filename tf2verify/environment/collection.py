@@ -10,7 +10,8 @@ def paused() -> Iterator[None]:
   """Pauses garbage collection until exit, unless it is off.
 
   TensorFlow's import creates some 300,000 objects that live on. Collections meanwhile find
-  nothing, and took a sixth of the import's time (TensorFlow 2.21: 2.0 s, without 1.65 s).
+  nothing, and took about a tenth of the import's time (TensorFlow 2.21: 2.0 s, without 1.65 to
+  1.84 s).
   """
   enabled = gc.isenabled()
   gc.disable()

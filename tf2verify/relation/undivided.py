@@ -30,6 +30,7 @@ def undivided(uses: VariableUses) -> frozenset[str]:
   }
 
   def is_whole(reader: int) -> bool:
+    """Returns whether nothing divides what an operation yields before the next product."""
     left, seen = [reader], {reader}
     while left:
       for follower, _ in consumers[left.pop()]:
