@@ -7,6 +7,7 @@ import sys
 import types
 from collections.abc import Iterable, Mapping
 
+from tf2verify.reference.graph_ops import reached
 from tf2verify.sides.kept.installed import is_installed
 
 Modules = Mapping[str, types.ModuleType]
@@ -68,14 +69,9 @@ def outdated(modules: Modules, files: Iterable[str]) -> frozenset[str]:
   wanted = set(files)
   found = {name for name, module in modules.items() if path_of(module) in wanted}
   imports = {name: _imports(name, module, modules) for name, module in modules.items()}
-  pending = list(found)
-  while pending:
-    one = pending.pop()
-    for name, known in imports.items():
-      if one in known and name not in found:
-        found.add(name)
-        pending.append(name)
-  return frozenset(found)
+  return frozenset(
+    reached(found, lambda one: [name for name, known in imports.items() if one in known])
+  )
 
 
 def _imports(name: str, module: types.ModuleType, modules: Modules) -> set[str]:

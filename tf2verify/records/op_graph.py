@@ -1,7 +1,7 @@
 """A side's computation as a graph of operations, without TensorFlow."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -116,9 +116,19 @@ class OpGraph:
     """Returns the positions of the targets by name."""
     return {op.name: n for n, op in enumerate(self.ops) if op.op_type == TARGET}
 
-  def ancestors(self, ends: Iterable[int]) -> set[int]:
-    """Returns the positions of operations from which the given ones are computed, with those."""
-    return set(reached(ends, lambda position: [n for n, _ in self.ops[position].inputs]))
+  def ancestors(self, ends: Iterable[int], stops: Collection[str] = ()) -> set[int]:
+    """Returns the positions of operations from which the given ones are computed, with those.
+
+    Args:
+      ends: positions of the given ones.
+      stops: types of operations, of which what they read does not count.
+    """
+
+    def before(position: int) -> list[int]:
+      op = self.ops[position]
+      return [] if op.op_type in stops else [n for n, _ in op.inputs]
+
+    return set(reached(ends, before))
 
   def consumers(self) -> list[list[tuple[int, int]]]:
     """Returns, for every operation, who reads it: position and number of the input."""

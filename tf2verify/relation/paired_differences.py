@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from tf2verify.records.op_graph import OpGraph, OpRecord
+from tf2verify.reference.graph_ops import reached
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.unit_pairs import UnitPairs
 from tf2verify.relation.variable_uses import LINEAR, VariableUses
@@ -130,15 +131,11 @@ class _Ways:
     ]
 
   def _reached(self, ends: Collection[int], stops: Collection[int]) -> list[int]:
-    pending = [producer for end in ends for producer, _ in self._graph.ops[end].inputs]
-    found: dict[int, None] = {}
-    while pending:
-      position = pending.pop()
-      if position in found or position in stops or position in ends:
-        continue
-      found[position] = None
-      pending += [producer for producer, _ in self._graph.ops[position].inputs]
-    return list(found)
+    def read(position: int) -> list[int]:
+      producers = [producer for producer, _ in self._graph.ops[position].inputs]
+      return [n for n in producers if n not in stops and n not in ends]
+
+    return reached([n for end in ends for n in read(end)], read)
 
   def epsilon(self, unit: int) -> float | None:
     """Returns the epsilon of a normalization, fused or written out; None without one."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.reference.graph_ops import reached
 
 _LOOPS = ('While', 'StatelessWhile')
-_OF_VARIABLES = ('gradient ', 'applied gradient ', 'update of ')
 
 
 def variables_read(graph: OpGraph) -> set[str]:
@@ -13,7 +13,7 @@ def variables_read(graph: OpGraph) -> set[str]:
   ends = [
     position
     for position, op in enumerate(graph.ops)
-    if op.op_type == TARGET and not op.name.startswith(_OF_VARIABLES)
+    if op.op_type == TARGET and not op.is_of_variable
   ]
   behind = _behind(graph, ends)
   return {graph.ops[n].name for n in behind if graph.ops[n].op_type == VARIABLE}
@@ -21,17 +21,13 @@ def variables_read(graph: OpGraph) -> set[str]:
 
 def _behind(graph: OpGraph, ends: Iterable[int]) -> set[int]:
   """Returns what some operations are computed from, output by output of every loop."""
-  met: set[TensorKey] = set()
-  pending: list[TensorKey] = [(n, 0) for n in ends]
-  while pending:
-    key = pending.pop()
-    if key in met:
-      continue
-    met.add(key)
+
+  def before(key: TensorKey) -> list[TensorKey]:
     op = graph.ops[key[0]]
     needed = _needed(op, key[1]) if op.op_type in _LOOPS else None
-    pending += [one for slot, one in enumerate(op.inputs) if needed is None or slot in needed]
-  return {n for n, _ in met}
+    return [one for slot, one in enumerate(op.inputs) if needed is None or slot in needed]
+
+  return {n for n, _ in reached([(n, 0) for n in ends], before)}
 
 
 def _needed(loop: OpRecord, output: int) -> set[int] | None:
@@ -41,13 +37,12 @@ def _needed(loop: OpRecord, output: int) -> set[int] | None:
     return None
   needed = {output} | _arguments(functions['cond'], functions['cond'].targets().values())
   results = functions['body'].targets()
-  pending = [*needed]
-  while pending:
-    result = results.get(f'result {pending.pop()}')
-    more = set() if result is None else _arguments(functions['body'], [result]) - needed
-    needed |= more
-    pending += more
-  return needed
+
+  def before(number: int) -> set[int]:
+    result = results.get(f'result {number}')
+    return set() if result is None else _arguments(functions['body'], [result])
+
+  return set(reached(needed, before))
 
 
 def _arguments(graph: OpGraph, ends: Iterable[int]) -> set[int]:

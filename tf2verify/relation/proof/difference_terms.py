@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.reference.graph_ops import reached
 from tf2verify.relation.proof.difference_pairs import text_of
 from tf2verify.relation.proof.polynomials import POLYNOMIAL
 from tf2verify.relation.proof.proving import Proof, Side
@@ -84,16 +85,12 @@ def _place(side: Side, number: int) -> int:
 
 def _used(terms: Terms, numbers: Iterable[int]) -> set[int]:
   """Returns terms and all that they are computed from."""
-  seen: set[int] = set()
-  pending = list(numbers)
-  while pending:
-    number = pending.pop()
-    if number not in seen:
-      seen.add(number)
-      pending += terms[number].inputs
-      if terms[number].kind == 'call':
-        pending += _results(terms[number].detail)
-  return seen
+
+  def read(number: int) -> list[int]:
+    term = terms[number]
+    return [*term.inputs, *(_results(term.detail) if term.kind == 'call' else ())]
+
+  return set(reached(numbers, read))
 
 
 def _results(detail: Sequence[object]) -> list[int]:

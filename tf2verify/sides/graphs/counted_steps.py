@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
-from tf2verify.reference.graph_ops import op_name_of
+from tf2verify.reference.graph_ops import op_name_of, reached
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.states import Count
@@ -76,16 +76,14 @@ def _variables_behind(
   step: StepGraph, nodes: Mapping[str, Any], starts: Sequence[str]
 ) -> Iterator[StepVariable]:
   """Yields the variables that some nodes are computed from."""
-  pending, seen = list(starts), set[str]()
-  while pending:
-    name = pending.pop()
-    if name in seen or name not in nodes:
-      continue
-    seen.add(name)
-    if name in step.variables:
-      yield step.variables[name]
-    else:
-      pending += [op_name_of(read) for read in nodes[name].input if not read.startswith('^')]
+
+  def read(name: str) -> list[str]:
+    if name in step.variables or name not in nodes:
+      return []
+    return [op_name_of(read) for read in nodes[name].input if not read.startswith('^')]
+
+  found = reached(starts, read)
+  return (step.variables[name] for name in found if name in nodes and name in step.variables)
 
 
 class CountedStep:

@@ -95,7 +95,7 @@ def _is_size(graph: OpGraph, key: TensorKey) -> bool:
   """Returns whether a tensor is one number that follows from a shape."""
   shape = graph.ops[key[0]].outputs[key[1]][1]
   size = shape is not None and math.prod(n or 0 for n in shape) == 1
-  behind = _behind(graph, [key[0]])
+  behind = graph.ancestors([key[0]], _OF_SHAPES)
   return (
     size
     and any(graph.ops[n].op_type in _OF_SHAPES for n in behind)
@@ -105,22 +105,10 @@ def _is_size(graph: OpGraph, key: TensorKey) -> bool:
 
 def _read_by(graph: OpGraph, positions: Sequence[int]) -> set[str]:
   """Returns the inputs whose elements operations read; none where they read a variable."""
-  ops = [graph.ops[n] for n in _behind(graph, positions)]
+  ops = [graph.ops[n] for n in graph.ancestors(positions, _OF_SHAPES)]
   if any(op.op_type == VARIABLE or not (op.is_leaf or op.pure) for op in ops):
     return set()
   return {op.name for op in ops if op.op_type == INPUT}
-
-
-def _behind(graph: OpGraph, positions: Sequence[int]) -> set[int]:
-  """Returns operations with all whose values they depend on, not their shapes alone."""
-  pending, seen = list(positions), set(positions)
-  while pending:
-    op = graph.ops[pending.pop()]
-    if op.op_type not in _OF_SHAPES:
-      new = {producer for producer, _ in op.inputs} - seen
-      seen |= new
-      pending += new
-  return seen
 
 
 def _unread(
@@ -131,7 +119,8 @@ def _unread(
   read = []
   for graph in graphs:
     ends = [position for name, position in graph.targets().items() if name in proof.targets]
-    read.append({graph.ops[n].name for n in _behind(graph, ends) if graph.ops[n].op_type == INPUT})
+    behind = [graph.ops[n] for n in graph.ancestors(ends, _OF_SHAPES)]
+    read.append({op.name for op in behind if op.op_type == INPUT})
   for place in sorted(read[0] - read[1]):
     leaf = _input(graphs[0], place)
     known = runs[0].refetched([leaf], {})

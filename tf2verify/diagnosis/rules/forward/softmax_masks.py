@@ -9,7 +9,6 @@ from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.known_values import known_value, same_everywhere
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph
-from tf2verify.reference.graph_ops import reached
 
 _SOFTMAX = ('Softmax', 'LogSoftmax')
 # By which logits are put together with a mask.
@@ -129,7 +128,7 @@ def _softmax(graph: OpGraph, position: int) -> _Softmax:
         masks += [p for k, (p, _) in enumerate(others) if k != slot or op.op_type in _CHOICES]
       elif depth < _DEEPEST and graph.ops[producer].op_type in _COMBINES:
         pending.append((producer, depth + 1))
-  behind = _values_behind(graph, masks)
+  behind = graph.ancestors(masks, _SIZES)
   return _Softmax(
     position,
     lowest,
@@ -162,20 +161,10 @@ def _other_number(evidence: FailedStage, unlike: tuple[_Softmax, _Softmax, bool]
 
 def _is_mask(graph: OpGraph, position: int, of: Sequence[str], is_choice: bool) -> bool:
   """Returns whether something is computed from certain inputs alone, without a variable."""
-  behind = [graph.ops[n] for n in _values_behind(graph, [position])]
+  behind = [graph.ops[n] for n in graph.ancestors([position], _SIZES)]
   inputs = {op.name for op in behind if op.op_type == INPUT}
   of_others = any(op.op_type == VARIABLE for op in behind)
   return inputs == set(of) and not of_others and (is_choice or bool(inputs))
-
-
-def _values_behind(graph: OpGraph, positions: Sequence[int]) -> set[int]:
-  """Returns the operations from whose values, not sizes, others are computed, with those."""
-  return set(
-    reached(
-      positions,
-      lambda n: [] if graph.ops[n].op_type in _SIZES else [one for one, _ in graph.ops[n].inputs],
-    )
-  )
 
 
 def _number(graph: OpGraph, position: int) -> float | None:
