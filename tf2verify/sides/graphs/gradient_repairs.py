@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
+from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.relation.op_pairs import is_backward_name
 from tf2verify.sides.graphs.inlining import data_inputs
 from tf2verify.sides.graphs.reading import PASSING
@@ -137,10 +138,10 @@ class GradientTransplants:
 
   def _end(self, tensor: str) -> str:
     """Returns the name of the operation that computes what others pass on."""
-    name = _bare(tensor)
+    name = op_name_of(tensor)
     node = self.node(name)
     while node.op in PASSING and data_inputs(node):
-      name = _bare(data_inputs(node)[_passed(node, tensor)])
+      name = op_name_of(data_inputs(node)[_passed(node, tensor)])
       tensor, node = data_inputs(node)[_passed(node, tensor)], self.node(name)
     return name
 
@@ -171,7 +172,7 @@ class _Copies:
 
   def read(self, tensor: str) -> str:
     """Returns the port's tensor, or a copy's, for one of tf1."""
-    name, number = _bare(tensor), _number(tensor)
+    name, number = op_name_of(tensor), _number(tensor)
     node = self._known.node(name)
     if node.op in _OF_LOOPS:
       raise CannotRepair(f'{name} is a part of a loop')
@@ -208,12 +209,12 @@ def marks_before(nodes: Mapping[str, Any], name: str, slot: int) -> tuple[str, .
 def marks_of_tensor(nodes: Mapping[str, Any], tensor: str) -> tuple[str, ...]:
   """Returns the names of what stops or replaces the gradient of a tensor that is passed on."""
   found: list[str] = []
-  node = nodes.get(_bare(tensor))
+  node = nodes.get(op_name_of(tensor))
   while node is not None and node.op in PASSING and data_inputs(node):
     if node.op in STOPS or GRADIENT_ATTRIBUTE in node.attr:
       found.append(node.name)
     tensor = data_inputs(node)[_passed(node, tensor)]
-    node = nodes.get(_bare(tensor))
+    node = nodes.get(op_name_of(tensor))
   return tuple(found)
 
 
@@ -225,10 +226,6 @@ def _is_written_in_python(node: Any) -> bool:
 
 def _passed(node: Any, tensor: str) -> int:
   return _number(tensor) if node.op == 'IdentityN' else 0
-
-
-def _bare(tensor: str) -> str:
-  return tensor.partition(':')[0]
 
 
 def _number(tensor: str) -> int:

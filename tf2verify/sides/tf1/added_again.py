@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.reference.graph_ops import ops_run_by
+from tf2verify.reference.graph_ops import op_name_of, ops_run_by
 
 _SUMS = ('Add', 'AddV2', 'AddN')
 _PASSED_ON = ('Identity', 'Reshape', 'Cast')
@@ -30,7 +30,7 @@ class RegularizationAddedAgain:
     self._total = total
     self._before = len(graph.get_operations())
     behind = ops_run_by([total.op]) if regularization else {}
-    self._losses = {name for name in regularization if _op_name(name) in behind}
+    self._losses = {name for name in regularization if op_name_of(name) in behind}
 
   def op(self) -> tf.Operation | None:
     """Returns the first operation of the train op that adds them to the loss; None without one."""
@@ -55,7 +55,3 @@ def _terms(op: tf.Operation, made: set[str]) -> Iterator[Any]:
     yield tensor
     if tensor.op.name in made and tensor.op.type in (*_SUMS, *_PASSED_ON):
       pending += list(tensor.op.inputs)
-
-
-def _op_name(tensor: str) -> str:
-  return tensor.partition(':')[0]

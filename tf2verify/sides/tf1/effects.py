@@ -5,7 +5,7 @@ from typing import Any
 
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.records.observation import SourceLine
-from tf2verify.reference.graph_ops import ops_run_by
+from tf2verify.reference.graph_ops import op_name_of, ops_run_by
 from tf2verify.sides.graphs.effects import Program, output_name
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import training_name
@@ -65,7 +65,7 @@ def recorded_program(
   """Returns a recorded graph, by its nodes alone; the arguments as of `program_of`."""
   inputs = {node.name: node.input for node in graph_def.node}
   handles = {
-    variable.name: _op_name(inputs[variable.initializer][0])
+    variable.name: op_name_of(inputs[variable.initializer][0])
     for variable in entry.variables
     if not variable.local and inputs.get(variable.initializer)
   }
@@ -85,9 +85,4 @@ def _sinks(
   outputs = [(leaf, output_name(path)) for path, leaf in graph.outputs if isinstance(leaf, str)]
   regularization = [(name, 'a regularization loss') for _, name in graph.regularization_losses]
   named = [*outputs, *losses, *regularization]
-  return tuple((_op_name(tensor), what) for tensor, what in named)
-
-
-def _op_name(tensor: str) -> str:
-  """Returns the operation of a tensor: `x` of `x:1`."""
-  return tensor.partition(':')[0]
+  return tuple((op_name_of(tensor), what) for tensor, what in named)

@@ -5,6 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.reference.graph_ops import op_name_of
+
 STATELESS = 'Stateless'
 # Which input is the seed. The other stateless random ops take what the first of them gives.
 _SEED_INPUTS = {'StatelessRandomGetKeyCounter': 0, 'StatelessRandomGetKeyCounterAlg': 0}
@@ -27,7 +29,7 @@ def find(graph_def: Any, seeds: Collection[int]) -> list[Any] | str:
   for scope in _scopes(graph_def):
     known = {name: node for name, node in scope.items() if _seed_of(node) in seeds}
     for node in scope.values():
-      reads = [_name(given) for given in node.input]
+      reads = [op_name_of(given) for given in node.input]
       seed = _seed_input(node)
       if seed is not None and reads[seed] not in known:
         return f'{node.op} {node.name} has seeds of its own'
@@ -68,8 +70,3 @@ def _seed_input(node: Any) -> int | None:
   if node.op in _SEED_INPUTS:
     return _SEED_INPUTS[node.op]
   return None if node.op.endswith(_TAKES_KEY) else _OLD_SEED_INPUT
-
-
-def _name(given: str) -> str:
-  """Returns the node of an input: `name`, `name:0`, `^name`, in functions `name:output:0`."""
-  return given.lstrip('^').partition(':')[0]
