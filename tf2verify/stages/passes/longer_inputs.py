@@ -50,7 +50,7 @@ class LongerRun:
       return not unread
     first = dataclasses.replace(own, inputs=self._without_what_is_longer(own))
     (small,) = case.tf1.prepare_filled([first])()
-    return _differ(case, small, _first_examples(before, small))
+    return outputs_differ(case, small, _first_examples(before, small))
 
   def _without_what_is_longer(self, own: RunSpec) -> Any:
     shapes = {path: leaf.shape for path, leaf in leaves_by_path(own.inputs).items()}
@@ -64,10 +64,11 @@ class LongerRun:
       (after,) = self.again([dataclasses.replace(self.run, inputs=inputs)])
     except _REFUSALS:
       return True
-    return _differ(case, before, after)
+    return outputs_differ(case, before, after)
 
 
-def _differ(case: CaseUnderTest, one: Observation, other: Observation) -> bool:
+def outputs_differ(case: CaseUnderTest, one: Observation, other: Observation) -> bool:
+  """Returns whether the outputs of two runs differ beyond the tolerance of a case."""
   scratch = Comparison()
   scratch.outputs(one, other, case.tolerance)
   return bool(scratch.differences)

@@ -11,6 +11,7 @@ from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import repeated, rerun_of
 from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.longer_inputs import outputs_differ
 from tf2verify.stages.stage import CaseUnderTest
 
 _REFUSALS = (UserCodeError, BuilderError, NotApplicable)
@@ -43,7 +44,7 @@ def compare_in_training(
     Notes.
   """
   is_own_mode = run.training and False in case.declaration.training_modes
-  if not is_own_mode or not case.agreed_sizes or _is_large(case) or _differ(case, observed):
+  if not is_own_mode or not case.agreed_sizes or _is_large(case) or outputs_differ(case, *observed):
     return []
   (size,) = case.agreed_sizes
   tf1_run = dataclasses.replace(run, inputs=size.inputs, gradients=False, size=size.name)
@@ -93,9 +94,3 @@ def _inspectable(case: CaseUnderTest, run: RunSpec) -> GraphRun:
 
 def _is_large(case: CaseUnderTest) -> bool:
   return len(case.tf1.built(True).graph.get_operations()) > _MOST_OPERATIONS
-
-
-def _differ(case: CaseUnderTest, observed: tuple[Observation, Observation]) -> bool:
-  scratch = Comparison()
-  scratch.outputs(*observed, case.tolerance)
-  return bool(scratch.differences)

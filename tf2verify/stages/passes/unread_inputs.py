@@ -15,6 +15,7 @@ from tf2verify.sides.fill import Fill
 from tf2verify.sides.other_values import other_values
 from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.passes.longer_inputs import outputs_differ
 from tf2verify.stages.stage import CaseUnderTest
 
 # What a value outside of an input's domain may lead to, on either side.
@@ -110,7 +111,7 @@ def _outcome(
       before, after, again = case.tf1.prepare_filled(runs)()
     except _ILLEGAL:
       continue
-    if _differs(case, before, after) and not _differs(case, before, again):
+    if outputs_differ(case, before, after) and not outputs_differ(case, before, again):
       return Difference(
         'input',
         path or '(the input)',
@@ -140,9 +141,3 @@ def _same_bits(one: Observation, other: Observation) -> bool:
     )
     for x, y in zip(one.outputs, other.outputs, strict=True)
   )
-
-
-def _differs(case: CaseUnderTest, one: Observation, other: Observation) -> bool:
-  compared = Comparison()
-  compared.outputs(one, other, case.tolerance)
-  return bool(compared.differences)
