@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tf2verify.case import new_ladder
 from tf2verify.commands.changed_modules import WatchedFiles, outdated, path_of, user_modules
@@ -166,19 +166,13 @@ class Watch:
       ladder.close()
 
 
-def watch(
-  target: str,
-  stages: Sequence[str] | None = None,
-  rounds: int | None = None,
-  on_round: Callable[[Round], object] | None = None,
-) -> bool:
+def watch(target: str, stages: Sequence[str] | None = None, rounds: int | None = None) -> bool:
   """Shows a round at once, and one after each change.
 
   Args:
     target: as of `Watch`.
     stages: as of `Watch`.
     rounds: after how many to stop; None for never.
-    on_round: called with each round, after it was shown.
 
   Returns:
     Whether the last round has passed.
@@ -192,8 +186,6 @@ def watch(
     passed = bool(found.verdicts) and not found.error and not found.abandoned
     passed = passed and all(verdict.passed for verdict in found.verdicts)
     show(found, watched.files, stages)
-    if on_round is not None:
-      on_round(found)
   return passed
 
 

@@ -44,7 +44,6 @@ class _UnderWay:
   node: str = ''
   unmet_since: float | None = None
   lost_on: list[str] = dataclasses.field(default_factory=list)
-  told: str = ''
 
 
 class RayEngine:

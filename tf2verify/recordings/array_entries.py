@@ -98,11 +98,6 @@ class ArrayEntry:
     return math.prod(self.shape)
 
   @property
-  def nbytes(self) -> int:
-    """What it takes in memory; of text the lengths alone."""
-    return self.size * (8 if self.dtype == 'string' else ITEMSIZES[self.dtype])
-
-  @property
   def full_shape(self) -> tuple[int, ...]:
     """The shape of the array that it stands for."""
     return self.shape if self.sampled is None else self.sampled.shape

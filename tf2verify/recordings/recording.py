@@ -177,12 +177,6 @@ class Recording:
     with_noise: _Array = np.asanyarray(widened(value) + noise)
     return with_noise
 
-  def noise(self, entry: TensorEntry) -> _Array | None:
-    """Returns the noise of a tensor as float64; None where there is none."""
-    if entry.noise is None:
-      return None
-    return noise_codes.noise_of_codes(self.array(entry.noise), np.asarray(self.array(entry.value)))
-
   def graph_def(self, graph: GraphEntry, constant: bool = False) -> bytes:
     """Returns a serialized GraphDef.
 
