@@ -28,21 +28,17 @@ def one_keras(name: str) -> str:
   Args:
     name: the class of the layer of tf-keras.
   """
-  return f'use keras.layers.{name} of Keras 3{old_by_flag("; ")}'
+  return f'use keras.layers.{name} of Keras 3{old_by_flag()}'
 
 
-def old_by_flag(before: str) -> str:
-  """Returns why `tf.keras` is tf-keras in this process; '' where no flag makes it that.
-
-  Args:
-    before: what is put in front of a reason.
-  """
+def old_by_flag() -> str:
+  """Returns `; ` and why `tf.keras` is tf-keras in this process; '' where no flag makes it that."""
   value = os.environ.get(legacy_keras.FLAG, '')
   if value not in _ON:
     return ''
   by = 'import tf2verify has set' if legacy_keras.CHOSEN in os.environ else 'the environment sets'
   return (
-    f'{before}tf.keras is tf-keras (Keras 2) here because {by} {legacy_keras.FLAG}={value}: if it '
+    f'; tf.keras is tf-keras (Keras 2) here because {by} {legacy_keras.FLAG}={value}: if it '
     f'is Keras 3 in production, start the process with {legacy_keras.FLAG}=0'
   )
 

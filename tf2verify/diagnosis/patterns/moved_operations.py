@@ -52,7 +52,7 @@ class PlacesElsewhere:
     partner = self._pairing.tf1_of[end]
     # What a port makes of gradients for something else, as averages, is none of an update.
     is_update = partner is not None and self.is_of_update(partner)
-    alike = '' if others or is_update else self.alike(False, ones, end)
+    alike = '' if others or is_update else self._alike(ones, end)
     found = ones or others
     return self.of(bool(others), found), alike, self.are_respelled(bool(others), found)
 
@@ -70,21 +70,13 @@ class PlacesElsewhere:
     op = other.ops[places[0] or 0]
     return op.name if op.source is None else f'{op.name} ({op.source.short})'
 
-  def alike(self, of_port: bool, positions: Sequence[int], end: int) -> str:
-    """Returns an operation of one of their types that the other side has behind a place.
+  def _alike(self, ones: Sequence[int], end: int) -> str:
+    """Returns an operation of a type of tf1's ones that the port has behind its place.
 
     It has no counterpart, and nor has what lies between: it may be one of them in another form.
-
-    Args:
-      of_port: whether the port has the operations; else TF1.
-      positions: of the operations.
-      end: where the other side's place ends.
     """
-    graph, other = self._pairing.tf1, self._pairing.tf2
-    partner_of = self._pairing.tf1_of
-    if of_port:
-      graph, other, partner_of = other, graph, self._pairing.tf2_of
-    wanted = {family(graph.ops[n].op_type) for n in positions} - SHAPING
+    other, partner_of = self._pairing.tf2, self._pairing.tf1_of
+    wanted = {family(self._pairing.tf1.ops[n].op_type) for n in ones} - SHAPING
     readers = other.consumers()
     pending, seen = [end], {end}
     while pending:

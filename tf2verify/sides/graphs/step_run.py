@@ -242,7 +242,6 @@ def numbers_by_count(step: StepGraph) -> dict[str, np.ndarray]:
 def step_run(
   step: StepGraph,
   change: Callable[[Any], None] | None = None,
-  targets_only: bool = False,
   shows_choices: bool = False,
 ) -> GraphRun:
   """Returns a run of a step.
@@ -250,13 +249,12 @@ def step_run(
   Args:
     step: the step.
     change: changes its graph, in which nothing is written any more, before it is run.
-    targets_only: whether the run is asked for nothing but its targets.
     shows_choices: whether numbers that conditions have chosen are operations, see `GraphReader`.
 
   Raises:
     WrittenOtherwise: a variable is written in a way that cannot be taken apart.
   """
-  return StepRun(step, change, targets_only, shows_choices).run
+  return StepRun(step, change, shows_choices=shows_choices).run
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

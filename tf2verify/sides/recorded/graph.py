@@ -84,9 +84,9 @@ class RecordedGraph:
     """Returns what the recording says of the graph of a training mode."""
     return self._graphs.entry(training)
 
-  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
-    """Returns the graph of a training mode, for a randomness mode."""
-    return self._graphs.built(training, mode)
+  def built(self, training: bool) -> BuiltGraph:
+    """Returns the graph of a training mode, in which random ops are numbered."""
+    return self._graphs.built(training)
 
   def remark(self, text: str) -> None:
     """Keeps what the reader of a report has to know, for the stage that is running."""

@@ -15,7 +15,6 @@ from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.other_sizes import shapes_of
-from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1 import starts
 from tf2verify.sides.tf1.build import BuiltGraph, inventory_of
 from tf2verify.sides.tf1.effects import program_of
@@ -69,9 +68,9 @@ class Tf1Graph:
     self._holds_sizes = holds_sizes
     self._other_sizes: dict[str, Tf1Graph] = {}
 
-  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
-    """Returns the graph of a training mode, built for a randomness mode."""
-    return self._graphs.built(training, mode)
+  def built(self, training: bool) -> BuiltGraph:
+    """Returns the graph of a training mode, in which random ops are numbered."""
+    return self._graphs.built(training)
 
   @property
   def fixed_draws(self) -> tuple[RandomDraw, ...]:

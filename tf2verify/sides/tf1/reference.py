@@ -18,7 +18,6 @@ from tf2verify.sides.graphs.effects import Effect, Program
 from tf2verify.sides.graphs.initial_draws import InitialDraw
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.tf1.influence import WithoutInfluence
 from tf2verify.sides.tf1.racing import Racing
@@ -77,8 +76,8 @@ class ReferenceGraph(Protocol):
   def inventory(self) -> side.Inventory:
     """Returns the variables of all training modes' graphs."""
 
-  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
-    """Returns the graph of a training mode, for a randomness mode."""
+  def built(self, training: bool) -> BuiltGraph:
+    """Returns the graph of a training mode, in which random ops are numbered."""
 
   def prepare_seeded(self, mode: str, training: bool) -> SeededRun:
     """Prepares what a seeded run needs and returns the run itself."""

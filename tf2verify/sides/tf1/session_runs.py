@@ -24,8 +24,8 @@ from tf2verify.sides.tf1.reference import PreparedRuns, SeededRun
 class Graphs(Protocol):
   """Has the graphs of a reference: makes them, or reads them from a recording."""
 
-  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
-    """Returns the graph of a training mode, as it is built for a randomness mode."""
+  def built(self, training: bool) -> BuiltGraph:
+    """Returns the graph of a training mode, in which random ops are numbered."""
 
   def built_for(self, mode: str, training: bool) -> BuiltGraph:
     """Returns the graph to run in a randomness mode, which may be a rewritten one."""

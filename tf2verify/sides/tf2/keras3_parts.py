@@ -73,7 +73,7 @@ _UNTRACKED = 'its variables are not in layer.variables, so they are neither trai
 
 
 def _fix(layer: Any) -> str:
-  return f'{_FIX}{mixed_keras.old_by_flag("; ")}' if mixed_keras.is_old_layer(layer) else _FIX
+  return f'{_FIX}{mixed_keras.old_by_flag()}' if mixed_keras.is_old_layer(layer) else _FIX
 
 
 def _name(found: Any) -> str:
