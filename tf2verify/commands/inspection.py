@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from tf2verify.case import EquivalenceCase, new_ladder
 from tf2verify.errors import UsageError
 from tf2verify.records.checkpoint import AccountedKey, CheckpointKey, KeyAccount, KeyKind
+from tf2verify.records.table_text import row_lines
 from tf2verify.relation import checkpoint_keys
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import Progress
@@ -54,10 +55,10 @@ def inspect(path: str, case: type[EquivalenceCase] | None, progress: Progress) -
       )
     rows = [(k.name.removesuffix(_VALUE), str(k.shape), k.dtype) for k in file.keys]
     head = f'{path}: {len(rows)} keys, object-based (tf.train.Checkpoint)'
-    return Inspection('\n'.join([head, *_columns([('object path', 'shape', 'dtype'), *rows])]))
+    return Inspection('\n'.join([head, *row_lines([('object path', 'shape', 'dtype'), *rows])]))
   head = f'{path}: {len(file.keys)} keys, name-based (tf.compat.v1.train.Saver)'
   if case is None:
-    return Inspection('\n'.join([head, *_columns(_rows(checkpoint_keys.kinds(file.keys)))]))
+    return Inspection('\n'.join([head, *row_lines(_rows(checkpoint_keys.kinds(file.keys)))]))
   account, names = _beside(file.keys, case, progress)
   fit = len(account.sources)
   counts = f'{case.__name__}: {fit} of {len(names)} variables have a key that fits'
@@ -65,7 +66,7 @@ def inspect(path: str, case: type[EquivalenceCase] | None, progress: Progress) -
   shown = [*misfits.values()][:_SHOWN]
   if len(misfits) > _SHOWN:
     shown.append(f'  … and {len(misfits) - _SHOWN:,} more, see the table')
-  lines = [head, counts, *shown, *_columns(_rows_beside(account, names))]
+  lines = [head, counts, *shown, *row_lines(_rows_beside(account, names))]
   needed = {name for name, port in names.items() if port != _NO_VARIABLE}
   return Inspection('\n'.join(lines), fits=needed.isdisjoint(misfits))
 
@@ -131,11 +132,3 @@ def _rows_beside(account: KeyAccount, names: dict[str, str]) -> list[tuple[str, 
 def _kind(key: AccountedKey, variable: str) -> str:
   of = f' of {variable}' if variable and key.kind is not KeyKind.MODEL else ''
   return f'{key.kind.value}{of}'
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  return [
-    f'  {"  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))}'.rstrip()
-    for row in rows
-  ]

@@ -11,11 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.observation import Observation
 from tf2verify.sides import side
 from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.tf2 import layer_parts
-from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
+from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.port_records import output_records
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras3
 
@@ -135,11 +136,7 @@ def assign(port: Port, values: Mapping[str, np.ndarray]) -> None:
 
 def observed(outputs: Any, run: str) -> Observation:
   """Returns a layer's outputs as an observation."""
-  flat = flat_outputs(outputs)
-  records = tuple(
-    TensorRecord(path, None if leaf is None else array_of(leaf)) for path, leaf in flat.leaves
-  )
-  return Observation(side.TF2, run, flat.structure, records)
+  return Observation(side.TF2, run, **output_records(outputs))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
