@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.relation.exchanged_scopes import by_numbers, by_scopes
-from tf2verify.relation.name_words import alike, telling
+from tf2verify.relation.name_words import alike, beginning, telling
 from tf2verify.relation.roles import owner, role
 
 _Shapes = Mapping[str, tuple[int, ...]]
@@ -64,7 +64,7 @@ def _by_other_blocks(
   same: dict[tuple[frozenset[str], frozenset[str]], dict[str, _Pairs]] = defaultdict(dict)
   for block, names in blocks.items():
     within = {name: name[len(block) :] for name in names}
-    start = len(_beginning([partner[name] for name in names]))
+    start = len(beginning([partner[name] for name in names]))
     pairs = frozenset((within[name], partner[name][start:]) for name in names)
     if len(pairs) > 1:
       known = frozenset(one for one, _ in pairs), frozenset(other for _, other in pairs)
@@ -74,15 +74,8 @@ def _by_other_blocks(
     if times < _FEWER * sum(count for _, count in rest):
       continue
     for block, pairs in found.items():
-      scope = _beginning([partner[name] for name in blocks[block]])
+      scope = ''.join(beginning([partner[name] for name in blocks[block]]))
       for one, other in usual - pairs:
         name, its = f'{block}{one}', f'{scope}{other}'
         if shapes[partner[name]] == shapes[its]:
           yield name, its
-
-
-def _beginning(names: Sequence[str]) -> str:
-  """Returns what all of some names begin with."""
-  first, last = min(names), max(names)
-  pairs = itertools.takewhile(lambda both: both[0] == both[1], zip(first, last, strict=False))
-  return ''.join(one for one, _ in pairs)

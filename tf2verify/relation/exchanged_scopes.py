@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tf2verify.relation.name_words import alike, telling
+from tf2verify.relation.name_words import alike, beginning, telling
 
 _Shapes = Mapping[str, tuple[int, ...]]
 # A scope as its components.
@@ -55,13 +55,13 @@ def _exchanged(
   """Yields the pairs by name of what two scopes next to each other have crosswise."""
   (one, its_names), (other, others_names) = first, second
   found = {name: _parts(partner[name]) for name in (*its_names, *others_names)}
-  depth = len(_scope_of(list(found.values())))
+  depth = len(beginning([parts[:-1] for parts in found.values()]))
   inside: dict[str, list[_Scope]] = defaultdict(list)
   for parts in found.values():
     inside[parts[depth] if len(parts) > depth + 1 else ''].append(parts)
   if '' in inside or len(inside) != 2:
     return
-  here, there = (_scope_of(parts) for parts in inside.values())
+  here, there = (beginning([parts[:-1] for parts in side]) for side in inside.values())
   crossing = [name for name in its_names if found[name][: len(here)] != here]
   crossing += [name for name in others_names if found[name][: len(there)] != there]
   straight = _by_words((one[-1], other[-1]), ('/'.join(here), '/'.join(there)))
@@ -138,15 +138,3 @@ def _numbered(name: str) -> Iterator[tuple[_Scope, str, str]]:
 
 def _parts(name: str) -> _Scope:
   return tuple(name.split('/'))
-
-
-def _scope_of(names: Sequence[_Scope]) -> _Scope:
-  """Returns the scope that all of some variables are in."""
-  parts = [name[:-1] for name in names]
-  return parts[0][: min(_shared(parts[0], other) for other in parts)]
-
-
-def _shared(one: _Scope, other: _Scope) -> int:
-  """Returns how many components two scopes begin with alike."""
-  both = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-  return len(list(both))

@@ -1,4 +1,7 @@
-"""The words that tell two names apart."""
+"""The words that tell two names apart, and what names have in common."""
+
+import itertools
+from collections.abc import Iterable
 
 from tf2verify.relation.roles import WORD
 
@@ -15,6 +18,12 @@ def telling(one: str, other: str) -> tuple[set[str], set[str]]:
 def alike(ones: set[str], others: set[str]) -> bool:
   """Returns whether a word of each is the other one, its beginning or its abbreviation."""
   return any(_belong(a, b) or _belong(b, a) for a in ones for b in others)
+
+
+def beginning(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+  """Returns the letters, or the parts, that all of some names begin with."""
+  shared = itertools.takewhile(lambda known: len(set(known)) == 1, zip(*names, strict=False))
+  return tuple(first for first, *_ in shared)
 
 
 def _belong(short: str, word: str) -> bool:

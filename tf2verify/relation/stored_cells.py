@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tf2verify.relation.derived_layouts import Shape
+from tf2verify.relation.name_words import beginning
 from tf2verify.relation.roles import WORD
 
 # How Keras calls the kernel of the state.
@@ -148,9 +149,8 @@ def cell_pairs(
 
 def _words(cell: StoredCell) -> set[str]:
   """Returns the words of the scope that the variables of a cell are in."""
-  parts = [name.lower().split('/')[:-1] for name in cell.names]
-  shared = itertools.takewhile(lambda known: len(set(known)) == 1, zip(*parts, strict=False))
-  return {word for part, *_ in shared for word in WORD.findall(part)}
+  shared = beginning([name.lower().split('/')[:-1] for name in cell.names])
+  return {word for part in shared for word in WORD.findall(part)}
 
 
 def _may_be_pair(one: StoredCell, other: StoredCell) -> bool:
