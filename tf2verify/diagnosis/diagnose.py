@@ -106,7 +106,7 @@ def diagnose(
   if not_traceable:
     notes.append(f'{traced} cannot be traced as a graph, so no operation is named: {not_traceable}')
   explains_itself = stage in EXPLAIN_THEMSELVES
-  asked = (*_OF_GRAPHS, *(_OF_STOPS if _is_backward(evidence) else ()))
+  asked = (*_OF_GRAPHS, *(_OF_STOPS if evidence.stops and not evidence.is_forward else ()))
   causes = tuple(causes_of(evidence, asked if explains_itself else None))
   causes = proven_first(evidence, causes)
   is_stop = any(cause.rule in _OF_STOPS for cause in causes)
@@ -143,11 +143,6 @@ def _of_step(diagnosis: Diagnosis, evidence: FailedStage, looking: Looking) -> D
     return diagnosis
   causes = (found[0], *diagnosis.causes)
   return dataclasses.replace(diagnosis, sources=found[1], growth=(), causes=causes)
-
-
-def _is_backward(evidence: FailedStage) -> bool:
-  """Returns whether gradients differ alone, and are stopped on one side."""
-  return bool(evidence.stops) and not evidence.is_forward
 
 
 def _variable_notes(
@@ -263,7 +258,7 @@ def _inspected(
   divergence, comparison = looking.divergence, looking.comparison
   with_gradients = evidence.stage in _WITH_GRADIENTS
   if with_gradients:
-    found = _forward_first(found, tf1.op_graph)
+    found = _forward(found, tf1.op_graph) or found
   found = looking.without_small(found)
   if is_change and looking.are_small(found) and not divergence.reproduces(apart):
     found = []  # rounding: what fails comes from elsewhere, as a state that starts differently
@@ -326,11 +321,6 @@ def _update_counts(
     if counts[0] != counts[1]:
       found.append((variable, counts[0], counts[1]))
   return tuple(dict.fromkeys(found))
-
-
-def _forward_first(found: list[FoundSource], graph: OpGraph) -> list[FoundSource]:
-  """Returns the sources of the forward pass alone, where there are any: gradients follow them."""
-  return _forward(found, graph) or found
 
 
 def _forward(found: list[FoundSource], graph: OpGraph) -> list[FoundSource]:

@@ -102,7 +102,7 @@ def _is_installed(path: str) -> bool:
 def _first_keras_number(tree: ast.Module) -> int | None:
   numbers = []
   for node in _run_at_import(tree):
-    if _names_tf2verify(node):
+    if any(name.split('.')[0] == 'tf2verify' for name in _imported(node)):
       break  # what follows has not run yet
     if _names_keras(node):
       numbers.append(node.lineno)
@@ -116,10 +116,6 @@ def _run_at_import(node: ast.AST) -> Iterator[ast.stmt | ast.expr]:
     if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
       continue
     yield from _run_at_import(child)
-
-
-def _names_tf2verify(node: ast.stmt | ast.expr) -> bool:
-  return any(name.split('.')[0] == 'tf2verify' for name in _imported(node))
 
 
 def _names_keras(node: ast.stmt | ast.expr) -> bool:

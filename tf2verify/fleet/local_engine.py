@@ -174,7 +174,7 @@ class LocalEngine:
     if not requests:
       return True  # it will not get more
     requests.append(request)
-    if sum(_slots(one) for one in requests) > self._workers:
+    if sum(max(1, math.ceil(one.resources.cpus)) for one in requests) > self._workers:
       return False
     if all(one.resources.memory is None for one in requests):
       return True
@@ -287,10 +287,6 @@ class LocalEngine:
       self._ready_server().end(running.job.number)
     elif now > running.end_at + _END_SECONDS:
       raise ServerLost('does not answer')
-
-
-def _slots(request: Request) -> int:
-  return max(1, math.ceil(request.resources.cpus))
 
 
 def _said_by(request: Request) -> str:

@@ -49,7 +49,7 @@ def extent(
   whole = [_of_pair(known) for known in pairs]
   whole += [_of_array(known.array) for known in alone if known.array is not None]
   if any(known.array is None and known.aspect in _NO_NUMBER for known in alone):
-    whole.append(_without_number())
+    whole.append(ErrorSummary('', 0, math.nan, math.nan, math.inf, math.inf, math.inf))
   return merged(run, whole, len(found))
 
 
@@ -110,7 +110,3 @@ def _of_array(array: ArrayDifference) -> ErrorSummary:
 
 def _required(figure: float | None) -> float:
   return math.inf if figure is None or math.isnan(figure) else figure
-
-
-def _without_number() -> ErrorSummary:
-  return ErrorSummary('', 0, math.nan, math.nan, math.inf, math.inf, math.inf)

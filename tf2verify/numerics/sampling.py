@@ -71,7 +71,7 @@ def _chunks(flat: _Array) -> Iterator[_Array]:
 
 def is_whole(tf1: SampledArray, tf2: _Array) -> bool:
   """Returns whether a sampled array stands for this one, bit by bit, by its digest."""
-  if not tf1.sha256 or not _fits(tf1, tf2):
+  if not tf1.sha256 or tf1.full_shape != tf2.shape or tf1.dtype != tf2.dtype:
     return False
   count = min(tf1.samples, tf1.full_size)
   few = tf2.reshape(-1)[sample_positions(tf2.size, tf1.samples)]
@@ -79,10 +79,6 @@ def is_whole(tf1: SampledArray, tf2: _Array) -> bool:
   if few.tobytes() != tf1[:count].tobytes():
     return False
   return bool(array_digest(tf2) == tf1.sha256)
-
-
-def _fits(tf1: SampledArray, tf2: _Array) -> bool:
-  return bool(tf1.full_shape == tf2.shape and tf1.dtype == tf2.dtype)
 
 
 class Views:

@@ -303,7 +303,7 @@ def failure_lines(case: CaseVerdict, stage: StageVerdict) -> list[TextLine]:
   if same is not None and stage.error is not None:
     head = f"{case.case}: stage '{stage.stage}' ERROR, the same as in '{same}'"
     return [TextLine(f'{head}: {stage.error.summary}', role_of(stage.status))]
-  if stage.stage == _first_failed(case):
+  if stage.stage == next((failed.stage for failed in case.failures), ''):
     after = [
       *map(TextLine, without_effect(v.proven for v in before)),
       *after,
@@ -317,10 +317,6 @@ def run_again_lines(case: CaseVerdict) -> list[TextLine]:
   if not case.run_again:
     return []
   return [TextLine(f'run again: {case.run_again}', Role.CODE, start=11, verbatim=True)]
-
-
-def _first_failed(case: CaseVerdict) -> str:
-  return next((stage.stage for stage in case.failures), '')
 
 
 def ladder_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:

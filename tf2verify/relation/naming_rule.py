@@ -27,7 +27,7 @@ def naming_rule(renames: _Renames) -> NamingRule | None:
   changes = collections.Counter(_prefixes(tf1, tf2) for tf1, tf2 in renames)
   changes.pop(('', ''), None)
   for (old, new), _ in changes.most_common(1):
-    rest = tuple(pair for pair in renames if _renamed(pair[0], old, new) != pair[1])
+    rest = tuple(pair for pair in renames if new + pair[0].removeprefix(old) != pair[1])
     if 2 * len(rest) <= len(renames):
       return NamingRule(old, new, rest)
   return None
@@ -51,10 +51,6 @@ def code(renames: _Renames, rule: NamingRule | None) -> str:
 
 def _entries(renames: _Renames, indent: int) -> list[str]:
   return [f'{" " * indent}{tf1!r}: {tf2!r},' for tf1, tf2 in renames]
-
-
-def _renamed(name: str, old: str, new: str) -> str:
-  return new + name.removeprefix(old)
 
 
 def _prefixes(tf1: str, tf2: str) -> tuple[str, str]:

@@ -139,13 +139,9 @@ def _failures(
     stored = known.get(_key(new))
     same = (old.rtol, old.atol) == (new.rtol, new.atol)
     difference = stored if stored is not None and same else _failure(new, stored)
-    found.append((_excess(new), difference))
+    found.append((max(y / (new.atol + new.rtol * x + 1e-300) for x, y in new.frontier), difference))
   found.sort(key=lambda pair: -pair[0])
   return tuple(difference for _, difference in found)
-
-
-def _excess(deviation: Deviation) -> float:
-  return max(y / (deviation.atol + deviation.rtol * x + 1e-300) for x, y in deviation.frontier)
 
 
 def _failure(deviation: Deviation, stored: Difference | None) -> Difference:

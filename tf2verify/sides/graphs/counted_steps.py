@@ -191,7 +191,7 @@ class CountedStep:
         made = self._built_anew(count, names, perturber)
         # There, what the step trains follows the count as well.
         unknown = () if self._trains else [n for n in made or () if n.startswith(_UPDATES)]
-        yield made and {**made, **{name: _unknown(made[name]) for name in unknown}}
+        yield made and {**made, **{name: np.full(np.shape(made[name]), np.nan) for name in unknown}}
       else:
         yield {**(fixed or {}), **dict(zip(following, found, strict=True))}
 
@@ -322,10 +322,6 @@ def _trained(graph: OpGraph) -> set[str]:
     if name.startswith(_UPDATES) and role != SHADOW and gradient_target(owner) in gradients:
       found.add(name)
   return found
-
-
-def _unknown(value: np.ndarray) -> np.ndarray:
-  return np.full(np.shape(value), np.nan)
 
 
 def _tensor(graph: OpGraph, key: TensorKey) -> str:

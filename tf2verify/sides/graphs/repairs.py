@@ -337,11 +337,7 @@ def _reads_renamed(node: Any, name: str, renamed: str) -> None:
 def _is_left_out(graph_def: Any, name: str, other_run: Mapping[str, Any] | None) -> bool:
   """Returns whether an edit is none of this run, which has no operation of that name."""
   is_conditional = other_run is not None or is_in_branch(name)
-  return is_conditional and not _has(graph_def, name)
-
-
-def _has(graph_def: Any, name: str) -> bool:
-  return any(node.name == name for node in graph_def.node)
+  return is_conditional and not any(node.name == name for node in graph_def.node)
 
 
 def _named(graph_def: Any, name: str) -> Any:

@@ -37,7 +37,7 @@ _SET = (
 
 def last_line(path: str, line: int) -> int:
   """Returns the last line of the call or statement that starts on a line; that line without one."""
-  return _last_lines(''.join(linecache.getlines(path))).get(line, line)
+  return _file(''.join(linecache.getlines(path))).last_lines.get(line, line)
 
 
 def text(path: str, line: int) -> str:
@@ -72,11 +72,6 @@ def settings(path: str, line: int, layers: Sequence[int] | None = None) -> tuple
   module.
   """
   return _file(''.join(linecache.getlines(path))).settings(line, layers)
-
-
-def _last_lines(source: str) -> dict[int, int]:
-  """Returns the last line of what starts on a line, of whatever starts on it and has several."""
-  return _file(source).last_lines
 
 
 @functools.lru_cache(maxsize=64)
@@ -185,7 +180,7 @@ def _assignments(
     for target, value in _targets(node):
       if not isinstance(target, target_type) or not isinstance(value, _SET):
         continue
-      if not with_sizes and _is_size(value):
+      if not with_sizes and isinstance(value, ast.Constant) and type(value.value) is int:
         continue
       if isinstance(target, ast.Name):
         found.setdefault(target.id, []).append(node)
@@ -220,10 +215,6 @@ def _makes(node: ast.stmt, makers: Container[str]) -> bool:
     return False
   name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, 'id', '')
   return name[:1].isupper() or name in makers
-
-
-def _is_size(value: ast.expr | None) -> bool:
-  return isinstance(value, ast.Constant) and type(value.value) is int
 
 
 def _of_self(node: ast.Attribute) -> bool:

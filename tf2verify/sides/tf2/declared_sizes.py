@@ -63,7 +63,7 @@ def _refusing_spec(layer: Any, error: BaseException) -> str:
       owners = owners or [one for one in modules if _same_but_number(one, name)]
       if any(_is_functional(owner) for owner in owners):
         return 'the shape of an Input of a functional model'
-      if any(not _is_keras(owner) for owner in owners):
+      if any(type(owner).__module__.split('.')[0] not in ('tf_keras', 'keras') for owner in owners):
         return 'an input_spec'
   return ''
 
@@ -75,10 +75,6 @@ def _same_but_number(module: Any, name: Any) -> bool:
 
 def _is_functional(module: Any) -> bool:
   return getattr(module, '_is_graph_network', False) or keras3.is_functional(module)
-
-
-def _is_keras(module: Any) -> bool:
-  return type(module).__module__.split('.')[0] in ('tf_keras', 'keras')
 
 
 def _refused_by_signature(layer: Any, inputs: Any, other: Any) -> bool:

@@ -61,7 +61,7 @@ def dependence(
       continue  # no number at all, which has a note of its own
     if not found:
       moved = True
-    elif _has_non_finite(one.value):
+    elif dtype_name(one.value.dtype) in FLOATING_DTYPES and not _finite(one.value).all():
       partly.append(one.name)
     else:
       fixed.append(one.name)
@@ -109,10 +109,6 @@ def _unmoved(one: np.ndarray, other: np.ndarray) -> bool | None:
     return bool(np.array_equal(one, other))
   finite = _finite(one) & _finite(other)
   return bool(np.array_equal(one[finite], other[finite])) if finite.any() else None
-
-
-def _has_non_finite(value: np.ndarray) -> bool:
-  return dtype_name(value.dtype) in FLOATING_DTYPES and not _finite(value).all()
 
 
 def _finite(value: np.ndarray) -> np.ndarray:

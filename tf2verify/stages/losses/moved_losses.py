@@ -6,7 +6,6 @@ import numpy as np
 
 from tf2verify.numerics.arrays import compare_arrays, total
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.relation.proof.stopped_gradients import lines_of_stops
 from tf2verify.sides import loss_function
@@ -136,7 +135,7 @@ def _pairs(
     repeated = run.fetch([ends[1]])[0]
     if not np.isclose(total(repeated), total(observed.total_loss), _REPEATED):
       return None
-    stops.append(_stops(run.op_graph))
+    stops.append(lines_of_stops(run.op_graph, loss_function.target_in_model(loss_function.TOTAL)))
     found = run.gradients((ends[which],), ())
     return None if found is None else found[0]
 
@@ -158,10 +157,6 @@ def _pairs(
       return None
     pairs.append(_Pair(names, (arrays[0], arrays[1]), (arrays[2], arrays[3])))
   return pairs
-
-
-def _stops(graph: OpGraph) -> tuple[SourceLine, ...]:
-  return lines_of_stops(graph, loss_function.target_in_model(loss_function.TOTAL))
 
 
 def _apart(found: list[_Pair]) -> list[_Pair]:
