@@ -127,13 +127,7 @@ def _add_watch(commands: Any) -> None:
     'usage or environment',
   )
   watch.add_argument('target', metavar='PATH[::Case]', help='as for run')
-  watch.add_argument(
-    '--stages',
-    nargs='+',
-    action=Add,
-    metavar='STAGE',
-    help=_STAGES_HELP,
-  )
+  _add_stages(watch, None)
   watch.add_argument(
     '--rounds', type=_positive, metavar='N', help='stop after N rounds (default: never)'
   )

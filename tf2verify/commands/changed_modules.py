@@ -1,14 +1,13 @@
 """Which of the user's modules have changed on disk, and which have to be imported again for it."""
 
 import ast
-import hashlib
 import os
 import sys
 import types
 from collections.abc import Iterable, Mapping
 
 from tf2verify.reference.graph_ops import reached
-from tf2verify.sides.kept.installed import is_installed
+from tf2verify.sides.kept.installed import file_digest, is_installed
 
 Modules = Mapping[str, types.ModuleType]
 
@@ -26,12 +25,12 @@ class WatchedFiles:
     """Looks at these files too, from now on."""
     for path in paths:
       if path not in self._seen:
-        self._seen[path] = _stamp(path), _digest(path)
+        self._seen[path] = _stamp(path), file_digest(path)
 
   def are_changed(self) -> bool:
     """Returns whether `changed` would return a file."""
     return any(
-      _stamp(path) != stamp and _digest(path) != digest
+      _stamp(path) != stamp and file_digest(path) != digest
       for path, (stamp, digest) in self._seen.items()
     )
 
@@ -41,7 +40,7 @@ class WatchedFiles:
     for path, (stamp, digest) in list(self._seen.items()):
       now = _stamp(path)
       if now != stamp:
-        text = _digest(path)
+        text = file_digest(path)
         self._seen[path] = now, text
         if text != digest:
           found.append(path)
@@ -105,11 +104,3 @@ def _stamp(path: str) -> tuple[int, int] | None:
   except OSError:
     return None
   return found.st_mtime_ns, found.st_size
-
-
-def _digest(path: str) -> str:
-  try:
-    with open(path, 'rb') as file:
-      return hashlib.sha256(file.read()).hexdigest()
-  except OSError:
-    return ''

@@ -10,7 +10,7 @@ from tf2verify.diagnosis.divergence.loop_ends import loop_ends
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.experimenting import EXPLAIN_THEMSELVES, with_experiments
-from tf2verify.diagnosis.gradient_causes import gradient_causes, gradient_sources
+from tf2verify.diagnosis.gradient_causes import gradient_causes
 from tf2verify.diagnosis.gradient_repairing import GradientRepairing
 from tf2verify.diagnosis.looking import TARGET_OF, Looking, targets_of
 from tf2verify.diagnosis.patterns.states import state_evidence
@@ -24,6 +24,7 @@ from tf2verify.diagnosis.places import (
 from tf2verify.diagnosis.proven_numbers import leaves_nothing, proven_first
 from tf2verify.diagnosis.read_times import read_times
 from tf2verify.diagnosis.step_stops import step_stops
+from tf2verify.diagnosis.tested_causes import sources_of
 from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,
@@ -177,7 +178,7 @@ def _with_proven_gradients(diagnosis: Diagnosis, evidence: FailedStage, bench: B
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
-  sources = gradient_sources(found)
+  sources = tuple(sources_of(found).values())
   return dataclasses.replace(diagnosis, causes=causes, sources=sources, growth=())
 
 

@@ -8,7 +8,7 @@ from tf2verify.diagnosis.edit_texts import edit_text
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.tested_causes import with_headline
-from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, GraphAspect, GraphDifference, Source
+from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, GraphAspect, GraphDifference
 
 _CUSTOM = 'custom gradient'
 
@@ -42,16 +42,6 @@ def gradient_causes(evidence: FailedStage, found: Found) -> list[Cause]:
         Cause(experiment.text, seen, BY_EXPERIMENT, experiment=experiment, predicts=True)
       )
   return with_headline(tested, elsewhere)
-
-
-def gradient_sources(found: Found) -> tuple[Source, ...]:
-  """Returns the places of mistakes, each once."""
-  at: dict[tuple[str, str], Source] = {}
-  for mistake in found.mistakes:
-    for place in mistake.places:
-      source = dataclasses.replace(place.evidence.source, experiment=mistake.experiment)
-      at.setdefault((source.tf1_op, source.tf2_op), source)
-  return tuple(at.values())
 
 
 def _differences(mistake: Mistake) -> tuple[GraphDifference, ...]:

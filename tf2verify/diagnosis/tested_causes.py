@@ -238,15 +238,21 @@ def _still_at(mistake: Mistake, evidence: FailedStage, causes: Sequence[Cause]) 
   return [cause for cause in known if _fires(cause, evidence, at)]
 
 
-def tested_sources(sources: Sequence[Source], found: Found) -> list[Source]:
-  """Returns the places of mistakes, each with its experiment; without mistakes, the sources."""
-  if not found.mistakes:
-    return list(sources)
+def sources_of(found: Found) -> dict[tuple[str, str], Source]:
+  """Returns the places of mistakes, each with its experiment, by the operations of both sides."""
   at: dict[tuple[str, str], Source] = {}
   for mistake in found.mistakes:
     for place in mistake.places:
       source = dataclasses.replace(place.evidence.source, experiment=mistake.experiment)
       at.setdefault((source.tf1_op, source.tf2_op), source)
+  return at
+
+
+def tested_sources(sources: Sequence[Source], found: Found) -> list[Source]:
+  """Returns the places of mistakes, each with its experiment; without mistakes, the sources."""
+  if not found.mistakes:
+    return list(sources)
+  at = sources_of(found)
   known = {(source.tf1_op, source.tf2_op) for source in sources}
   kept = [at.get((s.tf1_op, s.tf2_op), s) for s in sources]
   if found.passes:  # what yields something else, and need not be edited, is no place of a mistake

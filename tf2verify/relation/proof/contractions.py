@@ -126,31 +126,20 @@ def matrix_product(op: Operation) -> Sequence[int] | None:
   first = flags.get('transpose_a', flags.get('adj_x', False))
   second = flags.get('transpose_b', flags.get('adj_y', False))
   one, other = shapes
+  batch = of_second = _LETTERS[: len(one) - 2]
+  number = op.inputs[1]
   if one[:-2] != other[:-2]:
     if size_of(other[:-2]) != 1 or size_of(one[:-2]) == 1 or len(other) > len(one):
       return None
     # One matrix for the whole batch.
-    batch = _LETTERS[: len(one) - 2]
-    number = reshape(op.terms, op.inputs[1], other[-2:])
-    return _one(
-      contracted(
-        op.terms,
-        op.inputs[0],
-        batch + ('zy' if first else 'yz'),
-        number,
-        'xz' if second else 'zx',
-        f'{batch}yx',
-        op.dtype,
-      )
-    )
-  batch = _LETTERS[: len(one) - 2]
+    number, of_second = reshape(op.terms, number, other[-2:]), ''
   return _one(
     contracted(
       op.terms,
       op.inputs[0],
       batch + ('zy' if first else 'yz'),
-      op.inputs[1],
-      batch + ('xz' if second else 'zx'),
+      number,
+      of_second + ('xz' if second else 'zx'),
       f'{batch}yx',
       op.dtype,
     )
