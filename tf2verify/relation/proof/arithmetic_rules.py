@@ -258,7 +258,7 @@ def _steps_as(op: Operation) -> int | None:
   terms, read = op.terms, op.inputs[0]
   if op.shape != () or not is_ring(op.dtype) or not is_ring(terms.dtype(read)):
     return None
-  found = polynomial(terms, read, ())
+  found = polynomial(terms, read)
   atoms = {atom for monomial in found for atom in monomial}
   if any(terms[atom].kind != STEPS for atom in atoms) or not atoms:
     return None
@@ -279,7 +279,7 @@ def floor_div(op: Operation) -> Sequence[int] | None:
   if not is_known or not op.dtype.startswith('int') or terms.shape(op.inputs[0]) != op.shape:
     return _unary(op)
   assert op.shape is not None and divisor is not None
-  found = polynomial(terms, op.inputs[0], op.shape)
+  found = polynomial(terms, op.inputs[0])
   leading = next((count for monomial, count in sorted(found.items()) if monomial), 0)
   if divisor <= 0 or not leading or any(count != round(count) for count in found.values()):
     return _unary(op)
@@ -291,15 +291,11 @@ def floor_div(op: Operation) -> Sequence[int] | None:
   return [total(terms, [(divided, sign), (one, sign * whole)], op.dtype, op.shape)]
 
 
-def _flipped(kind: str) -> Rule:
-  """Returns the rule of a comparison that is another one with its operands exchanged."""
-
-  def rule(op: Operation) -> Sequence[int] | None:
-    if op.shape is None or op.shapes() is None:
-      return None
-    return [elementwise(op.terms, kind, op.inputs[::-1], op.dtype, op.shape)]
-
-  return rule
+def _less(op: Operation) -> Sequence[int] | None:
+  """`Less` is `Greater` with its operands exchanged."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  return [elementwise(op.terms, 'Greater', op.inputs[::-1], op.dtype, op.shape)]
 
 
 _UNARY = (
@@ -345,7 +341,7 @@ RULES: dict[str, Rule] = {
   'Equal': masks.equality,
   'NotEqual': masks.equality,
   'LogicalNot': masks.negation,
-  'Less': _flipped('Greater'),
+  'Less': _less,
   'GreaterEqual': masks.at_least,
   'LessEqual': masks.at_most,
   'Cast': cast,

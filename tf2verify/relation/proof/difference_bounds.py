@@ -77,7 +77,7 @@ class _Walk:
       else:
         found = self._difference(pair, ops)
         yield from [found] if found is not None else []
-        further = self._further(pair, ops) if found is not None or self._alike(pair, ops) else []
+        further = self._further(ops) if found is not None or self._alike(ops) else []
         yield from self._inside(pair, ops)
       new = [(one, other) for one, other in further if (one, other) not in seen]
       seen.update(new)
@@ -104,7 +104,7 @@ class _Walk:
     op = self._op(side, key)
     return op.inputs[0] if op.op_type in _SHAPING else key
 
-  def _alike(self, pair: _Pair, ops: tuple[OpRecord, OpRecord]) -> bool:
+  def _alike(self, ops: tuple[OpRecord, OpRecord]) -> bool:
     """Returns whether two operations compute the same of what they read that is no constant."""
     one, other = ops
     if one.is_leaf or other.is_leaf or family(one.op_type) != family(other.op_type):
@@ -141,7 +141,7 @@ class _Walk:
   def _kind_before(self, side: int, op: OpRecord) -> str:
     return family(self._op(side, self._unshaped(side, op.inputs[0])).op_type)
 
-  def _further(self, pair: _Pair, ops: tuple[OpRecord, OpRecord]) -> list[_Pair]:
+  def _further(self, ops: tuple[OpRecord, OpRecord]) -> list[_Pair]:
     """Returns what two operations read, in pairs."""
     read = [
       [key for key in op.inputs if self._constant(side, key) is None] for side, op in enumerate(ops)

@@ -65,7 +65,7 @@ def logarithm(op: Operation) -> Sequence[int] | None:
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
     return None
   terms = op.terms
-  found = polynomial(terms, op.inputs[0], op.shape)
+  found = polynomial(terms, op.inputs[0])
   power = _power(terms, found)
   if power is not None:
     return [total(terms, power, op.dtype, op.shape)]
@@ -133,7 +133,7 @@ def logistic(terms: Terms, number: int, dtype: str, shape: Shape) -> int | None:
     dtype: of the result.
     shape: of the result.
   """
-  inner = _argument(terms, polynomial(terms, number, shape), 'Exp', 1, 1)
+  inner = _argument(terms, polynomial(terms, number), 'Exp', 1, 1)
   if inner is None or 'float' not in dtype:
     return None
   operand = total(terms, [(inner, -1)], dtype, shape)

@@ -52,17 +52,17 @@ def at_least(op: Operation) -> Sequence[int] | None:
 
 
 def _not(terms: Terms, number: int, shape: Shape) -> int:
-  within = _whole(terms, number, 'LogicalNot', shape)
+  within = _negated(terms, number, shape)
   if within is not None:
     return reshape(terms, terms[within].inputs[0], shape)
   return elementwise(terms, 'LogicalNot', [number], 'bool', shape)
 
 
-def _whole(terms: Terms, number: int, kind: str, shape: Shape) -> int | None:
-  """Returns the term of a kind that a term is a reshape of, or itself; None for none."""
+def _negated(terms: Terms, number: int, shape: Shape) -> int | None:
+  """Returns the negation that a term is a reshape of, or itself; None for none."""
   within = source(terms, number)
   is_whole = size_of(terms.shape(within) or (0,)) == size_of(shape)
-  return within if terms[within].kind == kind and is_whole else None
+  return within if terms[within].kind == 'LogicalNot' and is_whole else None
 
 
 def as_numbers(op: Operation) -> int | None:
@@ -73,7 +73,7 @@ def as_numbers(op: Operation) -> int | None:
   terms, read, shape = op.terms, op.inputs[0], op.shape
   if shape is None or not is_ring(op.dtype):
     return None
-  negated = _whole(terms, read, 'LogicalNot', shape)
+  negated = _negated(terms, read, shape)
   if negated is not None:
     mask = mask_of(terms, reshape(terms, terms[negated].inputs[0], shape), op.dtype)
     return total(terms, [(one(terms, op.dtype), 1), (mask, -1)], op.dtype, shape)
@@ -97,7 +97,7 @@ def mask_of(terms: Terms, condition: int, dtype: str) -> int:
   if value is not None and dtype not in ('bfloat16', 'float16'):
     return terms.constant(value.astype(dtype), dtype)
   shape = terms.shape(condition) or ()
-  negated = _whole(terms, condition, 'LogicalNot', shape)
+  negated = _negated(terms, condition, shape)
   if negated is not None:
     inner = mask_of(terms, reshape(terms, terms[negated].inputs[0], shape), dtype)
     return total(terms, [(one(terms, dtype), 1), (inner, -1)], dtype, shape)
@@ -129,7 +129,7 @@ def select(op: Operation) -> Sequence[int] | None:
     # Of a random draw, which says nothing about the value that it lets through.
     ones = mask_of(terms, condition, op.dtype)
     return [product(terms, [first, ones], op.dtype, op.shape)]
-  negated = _whole(terms, condition, 'LogicalNot', shapes[0])
+  negated = _negated(terms, condition, shapes[0])
   if negated is not None:
     inner = reshape(terms, terms[negated].inputs[0], shapes[0])
     return [elementwise(terms, 'Select', [inner, second, first], op.dtype, op.shape)]

@@ -26,11 +26,7 @@ class Operation:
   @property
   def shape(self) -> Shape | None:
     """The shape of the first output, where all of it is known."""
-    return self.shape_of_output(0)
-
-  def shape_of_output(self, number: int) -> Shape | None:
-    """Returns the shape of an output, where all of it is known."""
-    found = self.outputs[number][1]
+    found = self.outputs[0][1]
     if found is None or any(size is None for size in found):
       return None
     return tuple(size for size in found if size is not None)

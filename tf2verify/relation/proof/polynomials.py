@@ -37,8 +37,8 @@ def is_ring(dtype: str) -> bool:
   return 'float' in dtype or (dtype.startswith(('int', 'uint')) and dtype != 'uint')
 
 
-def polynomial(terms: Terms, number: int, shape: Shape) -> Polynomial:
-  """Returns a term as a polynomial whose variables are broadcast to a shape."""
+def polynomial(terms: Terms, number: int) -> Polynomial:
+  """Returns a term as a polynomial."""
   constant = _coefficient(terms, number)
   if constant is not None:
     return {(): constant} if constant else {}
@@ -88,7 +88,7 @@ def total(terms: Terms, parts: Iterable[tuple[int, Number]], dtype: str, shape: 
   """Returns the sum of multiples of terms, which are broadcast to a shape."""
   found: Polynomial = {}
   for number, factor in parts:
-    for monomial, coefficient in polynomial(terms, number, shape).items():
+    for monomial, coefficient in polynomial(terms, number).items():
       _add(found, monomial, coefficient * factor)
   return _term(terms, found, dtype, shape)
 
@@ -97,7 +97,7 @@ def product(terms: Terms, factors: Sequence[int], dtype: str, shape: Shape) -> i
   """Returns the product of terms, which are broadcast to a shape."""
   found: Polynomial = {(): 1}
   for number in factors:
-    other = polynomial(terms, number, shape)
+    other = polynomial(terms, number)
     is_number = set(found) == {()} or set(other) == {()}
     if not is_number and len(found) * len(other) > _MOST_PRODUCTS:
       found, other = _whole(terms, found, dtype, shape), _whole(terms, other, dtype, shape)
@@ -201,7 +201,7 @@ def with_changed_variables(
   shape, inner = terms.shape(number), terms[source(terms, number)]
   if shape is None or inner.kind != POLYNOMIAL:
     return None
-  found = polynomial(terms, number, shape)
+  found = polynomial(terms, number)
   if any(source(terms, atom) == source(terms, number) for one in found for atom in one):
     return None  # its variables cannot be broadcast to this shape
   unit = terms.constant(
@@ -222,14 +222,14 @@ def leading_sign(terms: Terms, number: int) -> int:
   shape = terms.shape(number)
   if shape is None or not is_ring(terms.dtype(number)):
     return 1
-  found = polynomial(terms, number, shape)
+  found = polynomial(terms, number)
   first = min((monomial for monomial in found if monomial), default=())
   return -1 if found.get(first, 1) < 0 else 1
 
 
 def reciprocal(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
   """Returns one over a term of floating-point numbers, broadcast to a shape."""
-  found = polynomial(terms, number, shape)
+  found = polynomial(terms, number)
   if len(found) != 1:
     return elementwise(terms, 'reciprocal', [number], dtype, shape)
   ((monomial, coefficient),) = found.items()

@@ -41,7 +41,7 @@ def _sum(terms: Terms, number: int, axes: Sequence[int], dtype: str) -> int:
   shape = terms.shape(number)
   assert shape is not None
   kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
-  found = polynomial(terms, number, shape)
+  found = polynomial(terms, number)
   if len(found) > _MOST_SUMMANDS:
     return _as_one(terms, 'Sum', number, axes, dtype)
   parts = [
@@ -119,7 +119,7 @@ def log_sum_exp(terms: Terms, number: int, axes: Sequence[int], dtype: str) -> i
   kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
   inside: list[tuple[int, Number]] = []
   outside: list[tuple[int, Number]] = []
-  for monomial, coefficient in polynomial(terms, number, shape).items():
+  for monomial, coefficient in polynomial(terms, number).items():
     full = [_padded(terms, atom, len(shape)) for atom in monomial]
     if any(sizes[axis] != 1 for sizes in full for axis in axes):
       inside.append((product(terms, monomial, dtype, shape), coefficient))

@@ -114,7 +114,7 @@ def added_to_rows(terms: Terms, values: int, indices: int, count: int, dtype: st
     widths = [(known[0], count - known[-1] - 1), *((0, 0) for _ in row)]
     return among_zeros(terms, rows, widths, dtype)
   flat = reshape(terms, indices, (places,))
-  summands = polynomial(terms, rows, (places, *row))
+  summands = polynomial(terms, rows)
   table = (count, *row)
   if len(summands) > _MOST_SUMMANDS:
     return terms.add(_ADDED, (rows, flat), count, dtype, table)
