@@ -8,11 +8,9 @@ from tf2verify.diagnosis.patterns.op_text import SHAPING, only_shapes
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import INPUT, TARGET
+from tf2verify.records.op_graph import INPUT, STOPS, TARGET
 from tf2verify.relation.gradient_names import differentiated
 
-# What stops a gradient.
-STOPS = {'StopGradient', 'PreventGradient'}
 # 1 - 0.9 is 0.1 in float32 up to rounding.
 _DIGITS = 6
 _MOST_SAID = 5

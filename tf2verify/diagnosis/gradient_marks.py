@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tf2verify.diagnosis.divergence.regions import Region
 from tf2verify.diagnosis.patterns.gradient_paths import marks_of
-from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import STOPS, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import family
 from tf2verify.sides.graphs.gradient_repairs import marks_before, marks_of_tensor
 from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.wiring import STOPS
 
 # Operands may come in any order, and have the same gradient.
 _COMMUTATIVE = ('Add', 'AddV2', 'AddN', 'Mul', 'Maximum', 'Minimum', 'SquaredDifference')
@@ -74,7 +73,7 @@ def marked(
 
 def _effective(marks: tuple[str, ...]) -> tuple[str, ...]:
   """Returns what becomes of a gradient: one that is stopped is stopped, however often."""
-  return STOPS[:1] if set(marks) & set(STOPS) else marks
+  return ('StopGradient',) if STOPS & set(marks) else marks
 
 
 def _mark_nodes(run: GraphRun, op: OpRecord, slot: int) -> tuple[str, ...]:

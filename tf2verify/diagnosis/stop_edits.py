@@ -12,10 +12,9 @@ from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.insertions import insertions
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.numerics.agreement import agreement
-from tf2verify.records.op_graph import OpGraph, TensorKey
+from tf2verify.records.op_graph import STOPS, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward
 
-_STOPS = frozenset(('StopGradient', 'PreventGradient'))
 _MOST = 8
 # Of what has the value of one thing that TF1 stops.
 _MOST_PLACES = 4
@@ -49,7 +48,7 @@ def _stopped(graph: OpGraph) -> list[TensorKey]:
   found: dict[TensorKey, None] = {}
   for op in graph.ops:
     for slot, key in enumerate(() if is_backward(op) else op.inputs):
-      stops = slot < len(op.through) and not _STOPS.isdisjoint(op.through[slot])
+      stops = slot < len(op.through) and not STOPS.isdisjoint(op.through[slot])
       if stops and graph.ops[key[0]].outputs[key[1]][0] == 'float32':
         found[key] = None
   return list(found)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tf2verify.records.experiment import Edit, Experiment, Outcome
+from tf2verify.records.op_graph import STOPS
 from tf2verify.records.text_line import Role, TextLine
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _SHOWN_CAUSES = 3
 _LONGEST = 200
 _BARS = '▁▂▃▄▅▆▇█'
 _PATH_LENGTH = 8
-_STOPS = {'StopGradient', 'PreventGradient'}
 
 
 def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]:
@@ -209,7 +209,7 @@ def source_size_text(source: Source) -> str:
   if source.rewired and not source.absolute:
     return how
   if not source.absolute:
-    is_stop = _STOPS & {*source.tf1_path, *source.tf2_path}
+    is_stop = STOPS & {*source.tf1_path, *source.tf2_path}
     return f'values agree, gradients {"are stopped on one side" if is_stop else "differ"}'
   if not math.isfinite(source.absolute):
     return f'{how}, {_unlike_text(source)}'

@@ -15,6 +15,8 @@ CONSTANT = 'Const'
 TARGET = 'target'
 # What a condition has chosen, of a graph in which the branch that was taken stands in its place.
 CHOICE = 'Cond'
+# What passes a tensor on, and stops its gradient.
+STOPS = frozenset({'StopGradient', 'PreventGradient'})
 
 _OF_VARIABLES = ('gradient ', 'applied gradient ', 'update of ')
 # An output of an operation: the operation's position in its graph, the output's number.

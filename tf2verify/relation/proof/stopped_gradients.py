@@ -9,10 +9,9 @@ import dataclasses
 from collections.abc import Collection
 
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
+from tf2verify.records.op_graph import STOPS, VARIABLE, OpGraph, TensorKey
 from tf2verify.relation.proof.proving import Proof, Side
 
-_STOPS = frozenset(('StopGradient', 'PreventGradient'))
 _FLOATING = ('float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128')
 # Of these no gradient flows back.
 _FLAT = frozenset(('Floor', 'Ceil', 'Round', 'Rint', 'Sign', 'ZerosLike', 'OnesLike', 'FloorDiv'))
@@ -148,7 +147,7 @@ def _live(graph: OpGraph, stops: bool = True) -> set[int]:
 
 
 def _stops(through: tuple[tuple[str, ...], ...], slot: int) -> bool:
-  return slot < len(through) and not _STOPS.isdisjoint(through[slot])
+  return slot < len(through) and not STOPS.isdisjoint(through[slot])
 
 
 def _is_floating(graph: OpGraph, key: TensorKey) -> bool:

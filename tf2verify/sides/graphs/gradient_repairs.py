@@ -9,13 +9,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
+from tf2verify.records.op_graph import STOPS, TARGET, OpGraph, TensorKey
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.relation.op_pairs import is_backward_name
 from tf2verify.sides.graphs.inlining import data_inputs
 from tf2verify.sides.graphs.reading import PASSING
 from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE, Transplant
-from tf2verify.sides.graphs.wiring import OF_TF1, STOPS, CannotRepair, bare_copy
+from tf2verify.sides.graphs.wiring import OF_TF1, CannotRepair, bare_copy
 
 v1 = tf.compat.v1
 

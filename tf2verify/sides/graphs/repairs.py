@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
-from tf2verify.records.op_graph import CHOICE, TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import CHOICE, STOPS, TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.sides.graphs.inlining import is_in_branch
 from tf2verify.sides.graphs.parts import insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
@@ -16,7 +16,6 @@ from tf2verify.sides.graphs.update_kinds import turned
 from tf2verify.sides.graphs.wiring import (
   OF_TF1,
   STALE,
-  STOPS,
   CannotRepair,
   Wiring,
   bare_copy,

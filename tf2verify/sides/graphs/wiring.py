@@ -12,6 +12,7 @@ from tf2verify.records.op_graph import (
   CHOICE,
   CONSTANT,
   INPUT,
+  STOPS,
   VARIABLE,
   OpGraph,
   OpRecord,
@@ -23,8 +24,6 @@ v1 = tf.compat.v1
 OF_TF1 = 'tf2verify_tf1/'
 # What both sides call a variable or an input need not be a name of TensorFlow's.
 _NO_NAME = re.compile(r'[^\w./>-]')
-# What passes a tensor on, and stops its gradient.
-STOPS = ('StopGradient', 'PreventGradient')
 STALE = ('_class', '_output_shapes')
 # Operations of tf1 that are made in the port because others read them.
 _MOST_TAKEN = 24
@@ -81,7 +80,7 @@ class Wiring:
     copied = bare_copy(node, name)
     for slot, key in enumerate(op.inputs):
       read = self.name_of(key)
-      stops = set(op.through[slot]) & set(STOPS) if op.through else ()
+      stops = STOPS & set(op.through[slot]) if op.through else ()
       copied.input.append(self._stopped(read, key, f'{name}/stopped_{slot}') if stops else read)
     return copied
 

@@ -2,9 +2,8 @@
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, GraphDifference
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.op_graph import STOPS, OpGraph
 
-_STOPS = ('StopGradient', 'PreventGradient')
 _LABELS = 1  # input number of the cross entropy
 
 
@@ -42,7 +41,7 @@ def is_stopped_in_tf1_only(difference: GraphDifference) -> bool:
 
 
 def _stops(marks: tuple[str, ...]) -> bool:
-  return any(mark in _STOPS for mark in marks)
+  return any(mark in STOPS for mark in marks)
 
 
 def leads_to_labels(graph: OpGraph, name: str) -> bool:
