@@ -13,6 +13,7 @@ from absl.testing import absltest
 from tf2verify.case import EquivalenceCase, climbed_cases
 from tf2verify.environment import startup_log
 from tf2verify.errors import EnvironmentProblem, UsageError
+from tf2verify.fleet.sharding import Shard, hide_from_jobs
 from tf2verify.report import terminal
 from tf2verify.report.html import page
 from tf2verify.report.report_dir import (
@@ -39,7 +40,6 @@ _TEST_FILTER = flags.DEFINE_string(
 _FILTER_VARIABLE = 'TESTBRIDGE_TEST_ONLY'
 USAGE = 2
 NO_TESTS = 5  # as of unittest and pytest
-_SHARD_VARIABLES = ('TEST_TOTAL_SHARDS', 'TEST_SHARD_INDEX', 'TEST_SHARD_STATUS_FILE')
 
 
 class CaseLoader(absltest.TestLoader):  # type: ignore[misc]
@@ -71,22 +71,11 @@ class CaseLoader(absltest.TestLoader):  # type: ignore[misc]
 
 def _shard() -> tuple[int, int]:
   """Takes absl's sharding over: returns index and count, and hides them from absl."""
-  total = os.environ.get('TEST_TOTAL_SHARDS')
-  if total is None:
-    return 0, 1
-  status = os.environ.get('TEST_SHARD_STATUS_FILE')
-  if status:
-    with open(status, 'w', encoding='utf-8'):
-      pass  # its being there tells Bazel that the binary shards its tests
-  index = os.environ.get('TEST_SHARD_INDEX', '')
-  for name in _SHARD_VARIABLES:
-    os.environ.pop(name, None)
-  if not total.isdigit() or not index.isdigit() or int(index) >= int(total):
-    raise UsageError(
-      f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index must be a number from 0 '
-      'to the total minus 1'
-    )
-  return int(index), int(total)
+  try:
+    found = Shard.from_environment(os.environ)
+  finally:
+    hide_from_jobs()
+  return found.index, found.total
 
 
 def _report() -> None:
