@@ -251,10 +251,6 @@ def _add_pages(command: argparse.ArgumentParser) -> None:
   command.add_argument('--junit', metavar='FILE.xml', help='write a JUnit XML report, for CI')
   command.add_argument('--markdown', metavar='FILE.md', help='write a summary in Markdown')
   command.add_argument('--sarif', metavar='FILE.sarif', help='write SARIF, for code scanning')
-  _add_tensorboard_dir(command)
-
-
-def _add_tensorboard_dir(command: argparse.ArgumentParser) -> None:
   command.add_argument(
     '--tensorboard_dir', metavar='DIR', help='write TensorBoard events to this folder'
   )

@@ -7,14 +7,12 @@ import re
 import traceback
 from collections.abc import Iterator, Sequence
 
-import tf2verify
 from tf2verify.errors import Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
 from tf2verify.sides import mixed_keras, tf1_names
-from tf2verify.sides.graphs.source_lines import is_user_file
+from tf2verify.sides.graphs.source_lines import OWN_FOLDER, is_user_file
 from tf2verify.tensorflow_internals import eager, keras3
 
-_OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 _LONGEST_SUMMARY = 300
 _KERAS_WRAPPING = 'Exception encountered when calling'
 _NODE = 'Node: '
@@ -28,7 +26,7 @@ _SECOND_STACK = 'Original stack trace for'
 
 
 def _is_own(path: str) -> bool:
-  return os.path.abspath(path).startswith(_OWN_FOLDER)
+  return os.path.abspath(path).startswith(OWN_FOLDER)
 
 
 def _user_traceback(error: BaseException) -> str:
@@ -47,7 +45,7 @@ def _without_callers(text: str) -> str:
   An error in a session quotes the stack that built the op, from the start of the program.
   """
   lines = text.splitlines()
-  own = [number for number, line in enumerate(lines) if f'File "{_OWN_FOLDER}' in line]
+  own = [number for number, line in enumerate(lines) if f'File "{OWN_FOLDER}' in line]
   if not own:
     return text
   start = end = own[-1]

@@ -23,7 +23,7 @@ Frame = tuple[str, int, str]
 _CALLERS = 3
 _HOOKS = frozenset(hook.name for hook in HOOKS)
 
-_OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
+OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 # They are called in the user's midst.
 _RECORDERS = (
   'arg_scopes.py',
@@ -48,7 +48,7 @@ def _framework_folders() -> tuple[str, ...]:
   # Found, not imported: to import Keras 3 takes 0.3 s, and nobody here needs it.
   specs = [importlib.util.find_spec(name) for name in FRAMEWORKS]
   found = [spec.submodule_search_locations or () for spec in specs if spec is not None]
-  return (_OWN_FOLDER, *(os.path.abspath(folder) + os.sep for all_ in found for folder in all_))
+  return (OWN_FOLDER, *(os.path.abspath(folder) + os.sep for all_ in found for folder in all_))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -62,7 +62,7 @@ def is_user_file(path: str) -> bool:
 
 def is_own_file(path: str) -> bool:
   """Returns whether a file is tf2verify's, and not called in the midst of the user's code."""
-  return path.startswith(_OWN_FOLDER) and not path.endswith(_RECORDERS)
+  return path.startswith(OWN_FOLDER) and not path.endswith(_RECORDERS)
 
 
 def is_hook(function: str) -> bool:
