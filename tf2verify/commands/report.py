@@ -2,11 +2,11 @@
 
 import contextlib
 import dataclasses
-import gc
 import itertools
 import traceback
 from collections.abc import Iterator, Sequence
 
+from tf2verify.environment import collection
 from tf2verify.errors import UsageError
 from tf2verify.fleet.history import histories, history_lines
 from tf2verify.fleet.journal import Journal
@@ -158,7 +158,7 @@ def _shown(
   shown: list[CaseVerdict] = []
   whole = pages.html is not None
   found = []
-  with _keeping_all():
+  with collection.paused():  # verdicts have no cycles; to look for some takes half the reading
     for case in cases_of(files, judge or whole):
       judged = rejudged(case, rtol, atol)
       found.append(judged if whole else _slim(judged))
@@ -174,18 +174,6 @@ def _shown(
   pages.write_events(files, rtol, atol)
   terminal.say(f'{passed} of {len(shown) + len(missing)} cases passed')
   return passed == len(shown) + len(missing)
-
-
-@contextlib.contextmanager
-def _keeping_all() -> Iterator[None]:
-  """Holds Python's search for cycles off: verdicts have none, and it takes half the reading."""
-  was_on = gc.isenabled()
-  gc.disable()
-  try:
-    yield
-  finally:
-    if was_on:
-      gc.enable()
 
 
 def _slim(judged: Rejudged) -> Rejudged:

@@ -67,7 +67,7 @@ class Shelf:
     with open(os.path.join(self._folder, found['file'] + '.pb'), 'rb') as file:
       data = file.read()
     if _sha256(entry) != found['entry'] or _sha256(data) != found['graph']:
-      self._forget('a file of what was kept is damaged')
+      self._manifest, self._why = {}, 'a file of what was kept is damaged'
       return None
     self._taken += 1
     return graph_entry.graph_of(json.loads(entry), data)
@@ -172,9 +172,6 @@ class Shelf:
     named = [name for name, value in manifest['environ'].items() if environ[name] != value]
     changed += [f'environment variable {name}' for name in named]
     return f'{_listed(changed)} changed' if changed else ''
-
-  def _forget(self, why: str) -> None:
-    self._manifest, self._why = {}, why
 
 
 def folder_for(given: str | bool) -> str:
