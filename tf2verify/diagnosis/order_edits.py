@@ -16,7 +16,7 @@ from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import INPUT, TARGET, OpGraph, TensorKey
+from tf2verify.records.op_graph import INPUT, TARGET, OpGraph
 from tf2verify.relation.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.rewiring import OtherInput
@@ -133,7 +133,7 @@ def _edits(graph: OpGraph, exchange: _Exchange) -> Iterator[OtherInput]:
   op = graph.ops[n]
   if op.op_type in _STACKS:
     for slot, read in ((one, other), (other, one)):
-      yield OtherInput(op.name, slot, _tensor(graph, op.inputs[read]), ())
+      yield OtherInput(op.name, slot, graph.tensor(op.inputs[read]), ())
     return
   for reader, slot in graph.consumers()[n]:
     number = graph.ops[reader].inputs[slot][1]
@@ -179,7 +179,3 @@ def _differences(graph: OpGraph, exchange: _Exchange) -> tuple[GraphDifference, 
 def _input_name(graph: OpGraph, position: int, slot: int) -> str:
   names = graph.ops[position].input_names
   return names[slot] if slot < len(names) else f'input {slot}'
-
-
-def _tensor(graph: OpGraph, key: TensorKey) -> str:
-  return graph.ops[key[0]].tensors[key[1]]

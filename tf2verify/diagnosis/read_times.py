@@ -116,7 +116,7 @@ def _left(
   if len(wanted) < len(failing) or not given:
     return None
   tensors = [
-    [_tensor(side.graph, side.graph.ops[side.targets[name]].inputs[0]) for name in wanted]
+    [side.graph.tensor(side.graph.ops[side.targets[name]].inputs[0]) for name in wanted]
     for side in sides
   ]
   before = [run.fetch(n) for run, n in zip((tf1, tf2), tensors, strict=True)]
@@ -173,15 +173,11 @@ def _new_values(run: InspectableRun, names: Sequence[str]) -> dict[str, np.ndarr
   if any(is_opaque(leaf.outputs[0][0]) for leaf in leaves.values()):
     return {}
   before = run.fetch([leaf.tensors[0] for leaf in leaves.values()])
-  values = run.fetch([_tensor(run.op_graph, side.written[name][1]) for name in names])
+  values = run.fetch([run.op_graph.tensor(side.written[name][1]) for name in names])
   return {
     leaves[name].tensors[0]: written(run.op_graph.ops[side.written[name][0]], old, new)
     for name, old, new in zip(names, before, values, strict=True)
   }
-
-
-def _tensor(graph: OpGraph, key: TensorKey) -> str:
-  return graph.ops[key[0]].tensors[key[1]]
 
 
 def _said(

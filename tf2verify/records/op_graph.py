@@ -118,6 +118,10 @@ class OpGraph:
     """Returns the positions of the targets by name."""
     return {op.name: n for n, op in enumerate(self.ops) if op.op_type == TARGET}
 
+  def tensor(self, key: TensorKey) -> str:
+    """Returns TensorFlow's name of an output."""
+    return self.ops[key[0]].tensors[key[1]]
+
   def ancestors(self, ends: Iterable[int], stops: Collection[str] = ()) -> set[int]:
     """Returns the positions of operations from which the given ones are computed, with those.
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, TensorKey
 from tf2verify.reference.graph_ops import op_name_of, reached
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
@@ -229,7 +229,7 @@ class CountedStep:
     ends = sorted(
       {key for position in behind - alone for key in graph.ops[position].inputs if key[0] in alone}
     )
-    tensors = [_tensor(graph, key) for key in ends]
+    tensors = list(map(graph.tensor, ends))
     found = self._run.recompute([(tensors, self._counts(count)) for count in counts])
     if not ends or any(one is None for one in found):
       return []
@@ -270,7 +270,7 @@ class CountedStep:
     graph = self.graph
     inside = self._dependent & graph.ancestors(ends)
     entering = {key for n in inside for key in graph.ops[n].inputs if key[0] not in self._dependent}
-    names = sorted(_tensor(graph, key) for key in entering)
+    names = sorted(map(graph.tensor, entering))
     wanted = [name for name in names if name not in self._base]
     try:
       self._base.update(zip(wanted, self._run.fetch(wanted), strict=True))
@@ -304,7 +304,7 @@ class CountedStep:
 
 def _targets(graph: OpGraph) -> dict[str, str]:
   return {
-    op.name: _tensor(graph, op.inputs[0])
+    op.name: graph.tensor(op.inputs[0])
     for op in graph.ops
     if op.op_type == TARGET and len(op.inputs) == 1
   }
@@ -322,11 +322,6 @@ def _trained(graph: OpGraph) -> set[str]:
     if name.startswith(_UPDATES) and role != SHADOW and gradient_target(owner) in gradients:
       found.add(name)
   return found
-
-
-def _tensor(graph: OpGraph, key: TensorKey) -> str:
-  producer: OpRecord = graph.ops[key[0]]
-  return producer.tensors[key[1]]
 
 
 def _dependent(graph: OpGraph, counting: Collection[str], trained: Collection[int]) -> set[int]:
