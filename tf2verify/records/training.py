@@ -124,6 +124,10 @@ class TrainingRun:
   # calls it, and the variable's name.
   not_copied: tuple[tuple[str, str], ...] = ()
 
+  def without_arrays(self) -> 'TrainingRun':
+    """Returns the run with steps that have none; with the values before the first one."""
+    return dataclasses.replace(self, steps=tuple(step.without_arrays() for step in self.steps))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossObservation:

@@ -11,6 +11,7 @@ from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, Trainin
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.set_aside_steps import start_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf1 import gradient_trials, session_values
 from tf2verify.sides.tf1.build import GraphGradient
@@ -48,8 +49,10 @@ class SessionSteps:
     self.close()
 
   def close(self) -> None:
-    """Lets go of the session."""
-    self.session.close()
+    """Lets go of the session, and with the object of the values of its variables."""
+    if self.session is not None:
+      self.session.close()
+      self.session = None
 
   def fed(self) -> dict[str, np.ndarray]:
     """Returns what every step is fed, by tensor name."""
@@ -84,7 +87,7 @@ class SessionSteps:
     """Goes on in a fresh session, whose random ops start again."""
     variables = (*self._built.variables, *self._added)
     values = session_values.read_all(self.session, variables)
-    self.session.close()
+    self.close()
     self._open()
     session_values.write(self.session, list(zip(variables, values, strict=True)))
 
@@ -97,18 +100,20 @@ class SessionSteps:
         self.session, [name for _, name in built.regularization_losses], self._feeds
       )
       before, slots_before, _ = self._state()
-      self._before = TrainingRun(
-        side.TF1,
-        self._run,
-        train.optimizers,
-        before,
-        slots_before,
-        (),
-        train.updates_left_out,
-        functional.total(regularization[::-1]),
-        train.random_draws,
-        built.narrow_bits,
-        train.regularized_again,
+      self._before = start_set_aside(
+        TrainingRun(
+          side.TF1,
+          self._run,
+          train.optimizers,
+          before,
+          slots_before,
+          (),
+          train.updates_left_out,
+          functional.total(regularization[::-1]),
+          train.random_draws,
+          built.narrow_bits,
+          train.regularized_again,
+        )
       )
     return self._before
 

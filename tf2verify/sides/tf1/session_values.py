@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.gradient_clips import norm
+from tf2verify.numerics.set_aside import set_aside
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.reference import nests
 from tf2verify.reference.graph_ops import ops_behind
@@ -61,6 +62,14 @@ def _portions(variables: Sequence[GraphVariable]) -> Iterator[list[GraphVariable
 def read_all(session: Any, variables: Sequence[GraphVariable]) -> list[np.ndarray]:
   """Returns the variables' values, local ones too."""
   return [np.asarray(value) for value in fetch(session, [v.read for v in variables])]
+
+
+def copy_all(session: Any, variables: Sequence[GraphVariable]) -> list[np.ndarray]:
+  """Returns the variables' values, set aside, to be read once the session is closed."""
+  found: list[np.ndarray] = []
+  for portion in _portions(variables):
+    found += set_aside([np.array(value) for value in read_all(session, portion)])
+  return found
 
 
 def read_variables(session: Any, variables: Sequence[GraphVariable]) -> tuple[TensorRecord, ...]:

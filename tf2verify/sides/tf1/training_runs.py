@@ -157,7 +157,7 @@ class TrainingRuns:
     with self.begin(losses, train, run, None) as steps:
       for _ in range(number - 1):
         steps.update()
-      values = [np.array(value) for value in session_values.read_all(steps.session, variables)]
+      values = session_values.copy_all(steps.session, variables)
       feeds = steps.fed()
     labels = {name: label for name, (label, _) in self._named_labels(losses).items()}
     before = list(zip(variables, values, strict=True))

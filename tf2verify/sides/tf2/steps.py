@@ -35,6 +35,7 @@ from tf2verify.sides.optimizer_state import (
 )
 from tf2verify.sides.process import randomness
 from tf2verify.sides.seen import Seen
+from tf2verify.sides.set_aside_steps import slots_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.layer_parts import own_variables
@@ -113,22 +114,12 @@ class Tf2Steps:
 
   def take(self) -> TrainingStep:
     """Takes a step and reads everything after it."""
-    self._number += 1
-    number = self._number
-    self._last = (), ()  # not held while the next ones are made
-    updates = update_recorder()
-    loss = self._stepped(updates)
-    for optimizer in updates.optimizers:
-      if not any(optimizer is known for known in self._updating):
-        self._updating.append(optimizer)
-        self._used.add(optimizer)
-    if number == 1:
-      self._slots_before = self._slots_at_creation()
+    updates, loss = self._taken()
     first = updates.updates[0] if updates.updates else None
     self._changes_gradients = changes_gradients(updates)
     self._last = self._gradients(updates.differentiated), self._gradients(updates.applied)
     return TrainingStep(
-      number=number,
+      number=self._number,
       loss=loss,
       learning_rate=None if first is None else first.learning_rate,
       global_step=self._global_step(),
@@ -138,6 +129,24 @@ class Tf2Steps:
       slots=self._slots(),
       further_counts=parts_of(self._optimizer).counts(),
     )
+
+  def advance(self) -> None:
+    """Takes a step and reads nothing, as it is to be had on the way to a later one."""
+    self._taken()
+
+  def _taken(self) -> tuple[Updates, np.ndarray | None]:
+    """Takes a step; returns its updates and its loss."""
+    self._number += 1
+    self._last = (), ()  # not held while the next ones are made
+    updates = update_recorder()
+    loss = self._stepped(updates)
+    for optimizer in updates.optimizers:
+      if not any(optimizer is known for known in self._updating):
+        self._updating.append(optimizer)
+        self._used.add(optimizer)
+    if self._number == 1:
+      self._slots_before = slots_set_aside(self._slots_at_creation())
+    return updates, loss
 
   def hold(self, held: Mapping[str, HoldsElements]) -> None:
     """Gives elements of variables other values before the next step, by the names shown."""
@@ -337,6 +346,11 @@ class Tf2StepsAgain:
     """Takes a step and reads everything after it."""
     with self._own_counter():
       return self._steps.take()
+
+  def advance(self) -> None:
+    """Takes a step and reads nothing; see `Tf2Steps.advance`."""
+    with self._own_counter():
+      self._steps.advance()
 
   def traced(self, names: SharedNames, made: MadeLines) -> MakesStep:
     """Traces the next step, and does not take it; see `Tf2Steps.traced`."""

@@ -21,6 +21,7 @@ from tf2verify.sides.optimizer_state import (
 )
 from tf2verify.sides.process import randomness
 from tf2verify.sides.seen import Seen
+from tf2verify.sides.set_aside_steps import start_set_aside
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.tf2.step import (
@@ -100,7 +101,7 @@ class Tf2Training:
     known = TrainingRun(
       side.TF2, run.description, (), before, (), (), regularization_total=regularization
     )
-    return Tf2Steps(port, optimizer, step, known, self._updating)
+    return Tf2Steps(port, optimizer, step, start_set_aside(known), self._updating)
 
   def begin_restored(self, run: side.RunSpec, port: Port, optimizer: Any) -> 'Tf2Steps':
     """Returns a layer and an optimizer, with the values that they have, before their next step.

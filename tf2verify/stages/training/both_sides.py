@@ -1,6 +1,7 @@
 """Two training runs that go on step by step."""
 
 import dataclasses
+import gc
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
@@ -9,10 +10,12 @@ import numpy as np
 from tf2verify.diagnosis.evidence.training import Rates
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
+from tf2verify.numerics.set_aside import release_pages
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
+from tf2verify.sides.set_aside_steps import steps_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps
 from tf2verify.sides.tf2.steps import Tf2Steps
@@ -23,6 +26,8 @@ from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
 from tf2verify.stages.training.step_quantities import Steps
 
+# A model of more than this is worth the time that it takes to find garbage.
+_LARGE_BYTES = 64 * 2**20
 # An array, or None.
 _Value = TypeVar('_Value')
 
@@ -52,7 +57,7 @@ class BothSides:
       slot_names: as the case declares them.
     """
     self._slot_names = slot_names
-    self._sides = reference, port
+    self._under_way: tuple[ReferenceSteps, Tf2Steps] | None = (reference, port)
     self._pairs = pairs
     self._trainable = trainable
     self._taken: list[tuple[TrainingStep, TrainingStep]] = []
@@ -73,9 +78,25 @@ class BothSides:
       self._taken[-2] = _without_arrays(self._taken[-2])
     if self._taken:
       one, other = (step.as_start_of_next() for step in self._taken[-1])
-      self._taken[-1] = one, self._shared(one, other)
+      one, other = steps_set_aside(one, self._shared(one, other))
+      self._taken[-1] = one, other
+      release_pages()
     self._taken.append(self._both_take())
     return self.so_far()
+
+  @property
+  def _sides(self) -> tuple[ReferenceSteps, Tf2Steps]:
+    assert self._under_way is not None
+    return self._under_way
+
+  def let_go(self) -> None:
+    """Lets go of both sides and of the arrays of their steps: none is taken any more."""
+    reference, _ = self._sides
+    values = [record.value for record in reference.run().values_before if record.value is not None]
+    self._under_way, self._taken = None, []
+    reference.__exit__(None, None, None)
+    if sum(value.nbytes for value in values) > _LARGE_BYTES:
+      gc.collect()  # a layer and an optimizer refer to each other
 
   def hold(self, elements: Mapping[str, np.ndarray]) -> None:
     """Gives elements of the port's variables the values of tf1 before the next step.

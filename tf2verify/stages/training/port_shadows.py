@@ -9,12 +9,14 @@ from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import SHADOW, LayOut, Values, as_it_is, find_shadows
 from tf2verify.relation.slots import DeclaredSlots, pair_slots
 
+_NOTHING = np.empty(0)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PortShadows:
   """What was found in the first step."""
 
-  slots: tuple[Slot, ...]  # of the port, as it calls them
+  slots: tuple[Slot, ...]  # of the port, as it calls them, without values
   owners: Mapping[int, str]  # by their position, the variable of the port whose average it is
   # By TF1's name of a variable without a partner, what the port calls the state that may hold its
   # average.
@@ -44,7 +46,7 @@ def port_shadows(
   ones = {slot.variable: slot for slot in one.slots if slot.role == SHADOW}
   wanted = {tf2: ones[tf1] for tf2, tf1 in tf1_names.items() if tf1 in ones and tf2 not in known}
   if not wanted:
-    return PortShadows(other.slots, {}, {})
+    return PortShadows(_without_values(other.slots), {}, {})
   optimizers = [[s for s in step.slots if s.role != SHADOW] for step in (one, other)]
   rates = [one.learning_rate, other.learning_rate]
   alone = pair_slots(optimizers[0], optimizers[1], tf1_names, rates, declared).tf2_only
@@ -55,10 +57,14 @@ def port_shadows(
   left = [tf1_names[name] for name in wanted if name not in found.owners.values()]
   called = sorted({_called(other.slots[places[number]]) for number in found.doubtful})
   return PortShadows(
-    other.slots,
+    _without_values(other.slots),
     {places[number]: name for number, name in found.owners.items()},
     dict.fromkeys(left, ', '.join(called)) if called else {},
   )
+
+
+def _without_values(slots: Sequence[Slot]) -> tuple[Slot, ...]:
+  return tuple(dataclasses.replace(slot, value=_NOTHING) for slot in slots)
 
 
 def _called(slot: Slot) -> str:

@@ -237,7 +237,7 @@ class StepGraphs:
     with made.recording():
       again = self.case.tf2_training.begin_steps_again(self._runs[1], number, None)
     for _ in range(number - 1):
-      again.take()
+      again.advance()
     found = again.traced(self._names, made)
     if self._keeps:
       self._traces[number] = found

@@ -1,5 +1,6 @@
 """What a training step has computed, quantity by quantity, in the order of cause and effect."""
 
+import copy
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,9 +80,7 @@ class QuantityPair:
   tf1: _Array | None  # None where the side has none
   tf2: _Array | None  # in the unit of tf1's
   extra_atol: float = 0.0  # what storing the variables may add to the difference
-  extra_rtol: float = (
-    0.0  # what the rounding of an optimizer's constants may add, relative to tf1's
-  )
+  extra_rtol: float = 0.0  # what the rounding of an optimizer's constants may add, of tf1's
 
   @property
   def key(self) -> TensorKey:
@@ -192,6 +191,12 @@ class Steps:
     self._before = _by_name(tf1.values_before), _by_name(tf2.values_before)
     self._constants = _constants_share((*tf1.optimizers, *tf2.optimizers))
     self._further_rates = _rates_of_several(tf1.optimizers, tf2.optimizers)
+
+  def without_arrays(self) -> 'Steps':
+    """Returns the same with what takes no memory of every step."""
+    found = copy.copy(self)
+    found.tf1, found.tf2 = self.tf1.without_arrays(), self.tf2.without_arrays()
+    return found
 
   def slots(self, number: int) -> PairedSlots:
     """Pairs the optimizers' slots after a step."""

@@ -103,9 +103,10 @@ class TrainingSteps(Stage):
     tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
     trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
-    port = case.tf2_training.begin_steps(tf2_run, count)
+    begun = [case.tf2_training.begin_steps(tf2_run, count)]
     with run_tf1.begin(None) as reference:
-      both = BothSides(reference, port, pairs, trainable, case.declaration.slot_names)
+      # Who holds the sides can let go of them.
+      both = BothSides(reference, begun.pop(), pairs, trainable, case.declaration.slot_names)
       watch = RoundingWatch(
         lambda perturber: run_tf1.begin(perturber, again=True),
         lambda perturber: case.tf2_training.begin_steps_again(tf2_run, count, perturber),
@@ -167,7 +168,12 @@ class _Judge:
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
-    counts, proven = ((), None) if parted else self._proven(looked_at, comparison)
+    counts, proven = (), None
+    if not parted:
+      # Graphs of a large model take as much memory as the steps that agree.
+      looked_at = self._steps = looked_at.without_arrays()
+      self._both.let_go()
+      counts, proven = self._proven(looked_at, comparison)
     later = later.also(counts)
     notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
     notes += inside_notes(self._inside)
@@ -214,12 +220,13 @@ class _Judge:
   def _parted(self, comparison: Comparison) -> tuple[int, dict[int, int]]:
     """Compares step by step; returns the first that differs, or 0, and how much each does."""
     differing: dict[int, int] = {}
-    with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
+    with comparison.unless_drawn_in_a_loop(self._steps.tf1.without_arrays()) as part:
       for number in range(1, self._count + 1):
         if number > 1:
           if self._rounding.moved:
             self._rounding.holds()
           self._both.hold(self._rounding.moved)
+          self._steps = self._steps.without_arrays()  # not held while the next one is taken
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
         self._clipping.see(self._steps.tf2.steps[-1])
