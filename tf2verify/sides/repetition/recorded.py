@@ -78,7 +78,8 @@ def _of_steps(tf1: RecordedReference, count: int, again: bool) -> Run:
   taken = tf1.recording.steps(again=again)
   if taken is None:
     return {}
-  return repeating.tensors_of_steps(dataclasses.replace(taken, steps=taken.steps[:count]))
+  steps = taken.steps[:count]
+  return repeating.tensors_of_steps(iter(steps).__next__, len(steps))
 
 
 def watched_ops(tf1: RecordedReference, training: bool) -> Sources:

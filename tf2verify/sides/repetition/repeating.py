@@ -9,9 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.set_aside import set_aside
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.tensor_key import Run, TensorKey, numbered
-from tf2verify.records.training import TrainingRun
+from tf2verify.records.training import TrainingStep
 from tf2verify.sides import side
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.observed_tensors import all_tensors
@@ -103,18 +104,24 @@ def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.RunSpec) -> Run:
   return {**all_tensors(seeded), **all_tensors(filled)}
 
 
-def tensors_of_steps(training: TrainingRun) -> Run:
-  """Returns the loss and the gradients of every step, variables and slots after the last."""
-  run = f'{len(training.steps)} training steps'
+def tensors_of_steps(take: Callable[[], TrainingStep], count: int) -> Run:
+  """Takes steps; returns the loss and gradients of each, variables and slots after the last.
+
+  Args:
+    take: takes the next step.
+    count: how many there are.
+  """
+  run = f'{count} training steps'
   found: list[tuple[TensorKey, np.ndarray | None]] = []
-  for step in training.steps:
-    found.append((TensorKey('loss', f'of step {step.number}', run), step.loss))
-    found += [
-      (TensorKey(f'gradient at step {step.number}', gradient.name, run), gradient.value)
-      for gradient in step.gradients
-    ]
-  if training.steps:
-    last = training.steps[-1]
-    found += [(TensorKey('variable', known.name, run), known.value) for known in last.variables]
-    found += [(TensorKey('slot', slot.name, run), slot.value) for slot in last.slots]
+  for number in range(1, count + 1):
+    step = take()
+    found.append((TensorKey('loss', f'of step {number}', run), step.loss))
+    values = set_aside([gradient.value for gradient in step.gradients])
+    names = [gradient.name for gradient in step.gradients]
+    keys = [TensorKey(f'gradient at step {number}', name, run) for name in names]
+    found += zip(keys, values, strict=True)
+    if number == count:
+      found += [(TensorKey('variable', known.name, run), known.value) for known in step.variables]
+      found += [(TensorKey('slot', slot.name, run), slot.value) for slot in step.slots]
+    del step  # not held while the next one is taken
   return numbered(found)

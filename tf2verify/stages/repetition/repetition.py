@@ -177,7 +177,9 @@ class Repeater:
     def steps() -> Run:
       if not prepared:
         prepared.append(self.case.tf1_training.prepare_steps(self.tf1_run, self._steps()))
-      return repeating.tensors_of_steps(prepared[0](None))
+      with prepared[0].begin(None) as begun:
+        begun.run()  # reads the values before the first step
+        return repeating.tensors_of_steps(begun.take, self._steps())
 
     return repeat, steps
 
@@ -195,8 +197,8 @@ class Repeater:
       return repeating.observe_tf2(case.tf2, case.inputs, self.tf2_run)
 
     def steps() -> Run:
-      taken = case.tf2_training.observe_steps(self.tf2_run, self._steps())
-      return repeating.tensors_of_steps(taken)
+      begun = case.tf2_training.begin_steps(self.tf2_run, self._steps())
+      return repeating.tensors_of_steps(begun.take, self._steps())
 
     declares = case.declaration.declares
     declared = declares('make_tf2_optimizer') or declares('tf2_train_step')

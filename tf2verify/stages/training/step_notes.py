@@ -21,6 +21,11 @@ from tf2verify.stages.training.step_quantities import Steps, greatest
 # An update of fewer units in the last place of its variable cannot be told from its
 # neighbours.
 _LEAST_SHARE = 0.1
+UNMOVED = (
+  'no step moves a variable by more than the tolerance, on either side, so an optimizer with '
+  'twice the rate, or none, would also pass: take more steps (training_steps_to_take), a larger '
+  'learning rate, or a smaller training_tolerance'
+)
 # Settings are float32 on either side.
 _SETTING = 1e-5
 

@@ -46,6 +46,7 @@ from tf2verify.stages.training.scaled_inside import (
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_notes import (
+  UNMOVED,
   IdleUpdates,
   blind_spots,
   idle_updates,
@@ -69,11 +70,6 @@ from tf2verify.stages.training.wide_steps import wide_steps
 
 # Without a number in one of them, averages and counters are all that a step shows.
 _NEEDS_NUMBERS = ((quantities.GRADIENT, ''), (quantities.APPLIED, ''), (quantities.UPDATE, ''))
-_UNMOVED = (
-  'no step moves a variable by more than the tolerance, on either side, so an optimizer with '
-  'twice the rate, or none, would also pass: take more steps (training_steps_to_take), a larger '
-  'learning rate, or a smaller training_tolerance'
-)
 # What is to be compared of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
 
@@ -103,9 +99,8 @@ class TrainingSteps(Stage):
     tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
     trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
-    begun = [case.tf2_training.begin_steps(tf2_run, count)]
+    begun = [case.tf2_training.begin_steps(tf2_run, count)]  # not held here, to be let go of
     with run_tf1.begin(None) as reference:
-      # Who holds the sides can let go of them.
       both = BothSides(reference, begun.pop(), pairs, trainable, case.declaration.slot_names)
       watch = RoundingWatch(
         lambda perturber: run_tf1.begin(perturber, again=True),
@@ -143,7 +138,7 @@ class _Judge:
     self._extents: list[ErrorSummary] = []
     self._related: RelatedStep | None = None
     self._made: StepGraphs | None = None
-    self._steps = both.take_next()
+    self._steps = self._looked_at = both.take_next()
     check_slot_names(self._steps, case.declaration.slot_names)
     self._names = dict(self._steps.names)
 
@@ -154,11 +149,11 @@ class _Judge:
     parted, differing = self._parted(comparison)
     case, run = self._case, self._runs[0]
     first_nan.explain(comparison, lambda: case.tf1_training.inspectable_losses(run))
-    looked_at, whose = self._steps, self._whose(parted)
+    self._looked_at, whose = self._steps, self._whose(parted)
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number, parted)
-    comparison.blind_spots += blind_spots(looked_at)
-    alone = slots_alone(looked_at)
+    comparison.blind_spots += blind_spots(self._looked_at)
+    alone = slots_alone(self._looked_at)
     comparison.blind_spots += [] if parted else alone
     rows, later = OtherRows(), Later()
     if not parted:
@@ -168,14 +163,10 @@ class _Judge:
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
-    counts, proven = (), None
-    if not parted:
-      # Graphs of a large model take as much memory as the steps that agree.
-      looked_at = self._steps = looked_at.without_arrays()
-      self._both.let_go()
-      counts, proven = self._proven(looked_at, comparison)
+    counts, proven = ((), None) if parted else self._proven(comparison)
     later = later.also(counts)
-    notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
+    notes = [*tried, *step_notes(self._looked_at, parted, self._count)]
+    notes += [whose] if whose else []
     notes += inside_notes(self._inside)
     notes += [*rows.notes, *(alone if parted else [])]
     if replaced:
@@ -188,7 +179,7 @@ class _Judge:
     )
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
     if not reason and comparison.telling.tells_nothing_of(quantities.UPDATE):
-      reason = _UNMOVED
+      reason = UNMOVED
     table = step_table(self._steps, differing if parted else {})
     return dataclasses.replace(
       findings,
@@ -199,15 +190,16 @@ class _Judge:
       curves=step_curves(self._steps),
       extents=tuple(self._extents),
       proven=proven,
-      inspection=self._inspection(looked_at, parted) if parted else None,
+      inspection=self._inspection(self._looked_at, parted) if parted else None,
     )
 
-  def _proven(
-    self, steps: Steps, comparison: Comparison
-  ) -> tuple[tuple[tuple[str, str], ...], Proven | None]:
+  def _proven(self, comparison: Comparison) -> tuple[tuple[tuple[str, str], ...], Proven | None]:
     """Looks beyond steps that agree; returns causes by run, and what is proven of a step."""
     if self._related is None:
       return (), None
+    # Graphs of a large model take as much memory as the steps, which nobody looks at any more.
+    steps = self._steps = self._looked_at = self._steps.without_arrays()
+    self._both.let_go()
     counts = compare_later_counts(self._related, comparison, steps)
     comparison.blind_spots += untaken_branches(self._related, self._count)
     proven = relate(self._related, comparison)
@@ -226,7 +218,7 @@ class _Judge:
           if self._rounding.moved:
             self._rounding.holds()
           self._both.hold(self._rounding.moved)
-          self._steps = self._steps.without_arrays()  # not held while the next one is taken
+          self._steps = self._looked_at = self._steps.without_arrays()  # not held any more
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
         self._clipping.see(self._steps.tf2.steps[-1])
