@@ -1,6 +1,7 @@
 """Right ports whose operations round otherwise, and ports that only look like it."""
 
 import abc
+from unittest import mock
 
 import keras
 import numpy as np
@@ -11,7 +12,13 @@ import tf2verify
 from tests.stages import tiny_models
 from tests.stages.first_failure import LadderTestCase
 from tf2verify import Status
+from tf2verify.numerics.noise import Kind, NoiseVerdict
+from tf2verify.numerics.tolerance import Tolerance
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.stages.comparison import double_precision
 from tf2verify.stages.comparison.double_precision import FACTOR
+from tf2verify.stages.comparison.rounding import Sorted, Suspect
 
 v1 = tf.compat.v1
 _EXPLAINED = 'computed with 64 bits, both sides agree'
@@ -276,6 +283,21 @@ class DoublePrecisionTest(LadderTestCase):
     stage = _stage(Halved, 'zero_randomness')
     self.assertIs(stage.status, tf2verify.Status.FAILED)
     self.assertNotIn(_EXPLAINED, ' '.join(stage.notes))
+
+  def test_one_run_of_tf1_that_rounds_little_by_chance(self):
+    """The port's error is set beside the noise of several runs of TF1, too."""
+    narrow = np.float32([1.0, 2.0])
+    key = TensorKey('gradient', 'w')
+    for noise, is_rounding in ((5e-6, True), (2e-6, False)):
+      found = Difference('gradient', 'w', Aspect.VALUES)
+      suspect = Suspect(found, narrow, narrow, Tolerance(1e-6, 1e-6))
+      wrong = NoiseVerdict(Kind.DIFFERENT, difference=1.2e-5, noise=noise, size=2.0)
+      errors = {key: double_precision._Errors(apart=1e-14, tf1=3e-7, tf2=1e-5)}
+      with mock.patch.object(double_precision, '_errors', return_value=errors):
+        judged = double_precision.explained([suspect], Sorted(((found, wrong),)), list)
+      kind = Kind.ROUNDING if is_rounding else Kind.DIFFERENT
+      self.assertIs(judged.judged[0][1].kind, kind)
+      self.assertIn(_EXPLAINED, judged.notes[0])
 
 
 if __name__ == '__main__':

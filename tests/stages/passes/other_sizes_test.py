@@ -585,6 +585,31 @@ class RightPortsTest(LadderTestCase, parameterized.TestCase):
     verdict = tf2verify.verify(Wrong, stages=['zero_randomness']).stages[-1]
     self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
 
+  def test_a_reshape_that_makes_further_examples_of_larger_images(self):
+    class Case(tiny_models.OneModel):
+      def make_inputs(self):
+        return tf2verify.normal_inputs((3, 4, 4, 2))
+
+      def build_tf1_graph(self, inputs, training):
+        return tf.reshape(inputs, [-1, 32]) @ v1.get_variable('kernel', [32, 3])
+
+      def flat(self, inputs):
+        return tf.reshape(inputs, [tf.shape(inputs)[0], -1])
+
+      def port(self, inputs, training):
+        return self.flat(inputs) @ v1.get_variable('kernel', [32, 3])
+
+    verdict = self.passed(Case, without_blind_spots=False)
+    self.assertIn('makes further examples of the added elements', verdict.blind_spots[0])
+
+    class Wrong(Case):
+      def flat(self, inputs):
+        return tf.reshape(inputs, [3, 32])
+
+    verdict = tf2verify.verify(Wrong, stages=['zero_randomness']).stages[-1]
+    self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
+    self.assertIn('batch 4', verdict.to_text())
+
   @parameterized.parameters(np.int32, np.float32)
   def test_columns_that_the_reference_takes_by_number(self, dtype):
     class Case(tiny_models.OneModel):

@@ -60,6 +60,13 @@ class _Kind(enum.Enum):
   RAISES = 'the port raises'
   DECLARED = 'the port declares that it takes no such inputs'
   UNREAD = 'the sides differ, and the reference does not read the added elements'
+  EXAMPLES = 'the sides differ, and the reference makes further examples of the added elements'
+
+
+_UNMEANT = (
+  (_Kind.UNREAD, 'does not read the added elements'),
+  (_Kind.EXAMPLES, 'makes further examples of the added elements, so that outputs have more'),
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,8 +242,8 @@ class OtherSizes:
   def _tried(self, size: OtherSize, limit: Callable[[Exception], str]) -> _Outcome:
     """Returns what comes of a size; `limit` tells how the port declares what it raised."""
     outcome = self._run_both(size, limit)
-    if outcome.fails and not self._reads_what_is_longer(outcome):
-      outcome = dataclasses.replace(outcome, kind=_Kind.UNREAD, observed=None)
+    if outcome.fails and (kind := self._unmeant(outcome)) is not None:
+      outcome = dataclasses.replace(outcome, kind=kind, observed=None)
     self._outcomes.append(outcome)
     return outcome
 
@@ -267,11 +274,14 @@ class OtherSizes:
     self._compare(agreed, scratch)
     return dataclasses.replace(agreed, kind=_Kind.DIFFERS) if scratch.differences else agreed
 
-  def _reads_what_is_longer(self, outcome: _Outcome) -> bool:
+  def _unmeant(self, outcome: _Outcome) -> _Kind | None:
+    """Returns why nobody means a size that the reference takes; None for one that may be meant."""
     if outcome.rerun is None or outcome.run is None:
-      return True
+      return None
     longer = LongerRun(outcome.size, outcome.run, outcome.rerun)
-    return longer.reads_what_is_longer(self._case, self._run)
+    if not longer.reads_what_is_longer(self._case, self._run):
+      return _Kind.UNREAD
+    return _Kind.EXAMPLES if longer.adds_examples(self._case, self._run) else None
 
   def _inspectable(self, run: RunSpec) -> GraphRun:
     return self._case.tf1.at(run.inputs).inspectable(run)
@@ -319,12 +329,13 @@ class OtherSizes:
         f'the reference accepts {declared.size.name}, and the port declares that it does not, by '
         f'{declared.reason}: it was not compared there'
       )
-    unread = next((one for one in self._outcomes if one.kind is _Kind.UNREAD), None)
-    if unread is not None:
-      self._comparison.blind_spots.append(
-        f'the reference accepts {unread.size.name}, but does not read the added elements: that the '
-        f'port {f"raises {unread.reason}" if unread.reason else "differs"} was not judged'
-      )
+    for kind, but in _UNMEANT:
+      unmeant = next((one for one in self._outcomes if one.kind is kind), None)
+      if unmeant is not None:
+        self._comparison.blind_spots.append(
+          f'the reference accepts {unmeant.size.name}, but {but}: that the port '
+          f'{f"raises {unmeant.reason}" if unmeant.reason else "differs"} was not judged'
+        )
     differing = [one.size.name for one in self._outcomes if one.kind is _Kind.DIFFERS]
     if not differing:
       return []
