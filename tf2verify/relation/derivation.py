@@ -14,11 +14,13 @@ class Choice:
     is_split: whether they differ in the order of the parts of one variable.
     turned: so many alternatives, the first ones, have rows in the order in which the port flattens
       what meets them, which is another one than that of tf1.
+    likely: the alternative in which parts meet the same activations; None where that is not told.
   """
 
   alternatives: tuple[tuple[MapEntry, ...], ...]
   is_split: bool = False
   turned: int = 0
+  likely: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import contradicted, crossed
 from tf2verify.relation.paired_differences import paired_differences
+from tf2verify.relation.part_activations import likely_order
 from tf2verify.relation.roles import may_be_one, owner
 from tf2verify.relation.roles import role as role_of
 from tf2verify.relation.shared_variables import shared_by
@@ -189,7 +190,10 @@ class _Entries:
       for entries in alternatives
     )
     if made:
-      self._choices.append(Choice(made, is_split, turned))
+      likely = None
+      if is_split and not turned and all(len(entries) == 1 for entries in made):
+        likely = likely_order((self._pairs.tf1, self._pairs.tf2), [entry for (entry,) in made])
+      self._choices.append(Choice(made, is_split, turned, likely))
       for entry in made[0]:
         self._taken[0].update(entry.tf1)
         self._taken[1].update(entry.tf2)

@@ -5,9 +5,9 @@ from tf2verify.relation.op_pairs import family
 from tf2verify.relation.variable_uses import MAIN_OPS, VariableUses
 
 # What leaves the columns of a kernel, and of a product, together: activations, sums, other shapes.
-_KEEPING = ('Reshape', 'Transpose', 'Identity', 'Cast', 'ExpandDims', 'Squeeze', 'ReadVariableOp')
-_ACTIVATIONS = ('Tanh', 'Sigmoid', 'Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Softplus')
-_PASSING = frozenset((*_KEEPING, *_ACTIVATIONS, 'AddV2', 'Sub'))
+KEEPING = ('Reshape', 'Transpose', 'Identity', 'Cast', 'ExpandDims', 'Squeeze', 'ReadVariableOp')
+ACTIVATIONS = ('Tanh', 'Sigmoid', 'Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Softplus')
+_PASSING = frozenset((*KEEPING, *ACTIVATIONS, 'AddV2', 'Sub'))
 _LOOP = 'While'
 _MOST_STEPS = 40
 
@@ -26,7 +26,7 @@ def undivided(uses: VariableUses) -> frozenset[str]:
     name: reader
     for name, reader in uses.readers.items()
     if family(graph.ops[reader].op_type) in MAIN_OPS - {_LOOP}
-    and all(family(step) in _KEEPING for step in uses.paths.get(name, ()))
+    and all(family(step) in KEEPING for step in uses.paths.get(name, ()))
   }
 
   def is_whole(reader: int) -> bool:

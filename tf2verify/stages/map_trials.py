@@ -146,11 +146,16 @@ class Trial:
         chosen = [decided[0] if n in group else known for n, known in enumerate(chosen)]
         best = self._score(chosen)
       if len(decided) > 1:
-        entry = self._found.choices[group[0]].alternatives[0][0]
+        likely = self._likely(group, decided)
+        if likely is not None:
+          chosen = [likely if n in group else known for n, known in enumerate(chosen)]
+          best = self._score(chosen)
+        entry = self._found.choices[group[0]].alternatives[likely or 0][0]
         ambiguous += self._names(group)
         layout = f', {entry.layout}' if entry.layout else ''
+        which = 'usual one' if likely is None else 'one whose parts meet the same activations'
         undecided.append(
-          f'{entry}: {len(decided)} layouts fit equally well; the usual one is taken{layout}'
+          f'{entry}: {len(decided)} layouts fit equally well; the {which} is taken{layout}'
         )
     entries = by_name(self._entries(chosen, best), self._found.crossed)
     kept = best
@@ -230,6 +235,12 @@ class Trial:
       most = max(counts[n] for n in others if n in counts)
       return [n for n in others if counts.get(n) == most]
     return [n for n in numbers if counts.get(n) == most] or numbers
+
+  def _likely(self, group: Sequence[int], decided: Sequence[int]) -> int | None:
+    """Returns the alternative that activations tell, the same for all variables of a group."""
+    told = {self._found.choices[n].likely for n in group} - {None}
+    (one,) = told if len(told) == 1 else (None,)
+    return one if one in decided else None
 
   def _starts_alike(self, entries: Sequence[MapEntry]) -> bool:
     """Returns whether the port starts all gates' biases with one number, but for what is added."""
