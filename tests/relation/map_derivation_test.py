@@ -387,7 +387,10 @@ class LayoutTest(absltest.TestCase):
 
   def test_parts_along_any_axis(self):
     for whole, parts, layout in (
-      ((3, 4), ((3, 1), (3, 3)), None),  # an axis of one element is not looked for
+      ((3, 4), ((3, 1), (3, 3)), 'a (z1+z2) -> (a z1) 1, a z2'),
+      ((3, 4), ((3,), (3, 3)), 'a (z1+z2) -> (a z1), a z2'),
+      ((4,), ((1,), (3,)), '(z1+z2) -> z1, z2'),
+      ((4,), ((1, 1), (3,)), '(z1+z2) -> 1 z1, z2'),
       ((3, 5), ((3, 2), (3, 3)), 'a (z1+z2) -> a z1, a z2'),
       ((5, 3), ((2, 3), (3, 3)), '(z1+z2) b -> z1 b, z2 b'),
       ((5, 3), ((3, 2), (3, 3)), '(z1+z2) b -> b z1, b z2'),

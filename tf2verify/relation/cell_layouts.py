@@ -41,7 +41,8 @@ def _turns(one: StoredCell, other: StoredCell) -> list[tuple[str, str]]:
   both = [any(stored.rows == BOTH for stored in cell.variables) for cell in (one, other)]
   if not any(both):
     return [(usual, usual)]
-  return [(usual, usual), (usual, turned) if both[1] else (turned, usual)]
+  others = [(usual, turned)] if both[1] else []
+  return [(usual, usual), *others, *([(turned, usual)] if both[0] else [])]
 
 
 def _constants(

@@ -132,7 +132,7 @@ def splits(
     the only one.
   """
   names = [part for part, _ in parts]
-  shapes = [without_ones(part) for _, part in parts]
+  shapes = [without_ones(part) or part[-1:] for _, part in parts]
   long = without_ones(shape)
   if not any(shapes) and long == (len(parts),) and all(part for _, part in parts):
     return _of_elements(name, shape, parts)
@@ -146,7 +146,10 @@ def splits(
   axes = [_AXIS.findall(pattern) for pattern in patterns]
   if any(len(own) != len(part) for own, part in zip(axes, shapes, strict=True)):
     return []
-  patterns = [_with_ones(part, own) for (_, part), own in zip(parts, axes, strict=True)]
+  patterns = [
+    _with_ones(part, own) if without_ones(part) else ' '.join([*['1'] * (len(part) - 1), *own])
+    for (_, part), own in zip(parts, axes, strict=True)
+  ]
   entries = []
   given = range(len(parts))
   for order in itertools.permutations(given) if len(parts) <= _MOST_PARTS else [given]:
@@ -190,12 +193,14 @@ def _along_last(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
   sizes: dict[str, int] = {}
   for number, part in enumerate(parts):
     behind = _behind(part, ahead)
-    if not behind:
+    if behind is None:
       return None
-    axes = [f'{letter}{number + 1}' for letter in _AXES[-len(behind) :]]
-    sizes.update(zip(axes, behind, strict=True))
+    axes = [f'{letter}{number + 1}' for letter in _AXES[-len(behind or '1') :]]
+    sizes.update(zip(axes, behind or (1,), strict=True))
     ends.append(' '.join(axes))
-    patterns.append(' '.join([*own, *axes]))
+    # One column needs a place in the shape of the part: it is merged with the axis ahead.
+    single = [*own[:-1], f'({" ".join([*own[-1:], *axes])})']
+    patterns.append(' '.join([*own, *axes] if behind else single))
   return head, ends, '', patterns, sizes
 
 

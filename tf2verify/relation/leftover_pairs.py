@@ -7,6 +7,7 @@ of one shape that are left on both sides belong together; numbers decide in whic
 import difflib
 import itertools
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
@@ -20,9 +21,11 @@ from tf2verify.relation.derived_layouts import (
   splits,
 )
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.roles import WORD, may_be_one, told_pairs
+from tf2verify.relation.parts_and_one import parts_and_one
+from tf2verify.relation.roles import WORD, may_be_one, told_one_to_one
 
 _Shapes = Mapping[str, tuple[int, ...]]
+_NUMBER = re.compile(r'\d+')
 # Of so many variables, every order is an alternative.
 _MOST_ORDERED = 3
 
@@ -54,10 +57,11 @@ def leftover_pairs(
         where = scope or 'the model'
         yield f'the only {number} of this size that are left in {where}', alternatives
         _remove(left, ones, others)
-    for alternatives in of_parts(_inside(left[0], scope), _inside(left[1], other)):
-      entry = alternatives[0][0]
-      yield f'the only parts of this size that are left in {scope or "the model"}', alternatives
-      _remove(left, entry.tf1, entry.tf2)
+    for find in (of_parts, parts_and_one):
+      for alternatives in find(_inside(left[0], scope), _inside(left[1], other)):
+        yield f'the only parts of this size that are left in {scope or "the model"}', alternatives
+        for entry in alternatives[0]:
+          _remove(left, entry.tf1, entry.tf2)
 
 
 def _remove(left: Sequence[dict[str, Shape]], ones: Sequence[str], others: Sequence[str]) -> None:
@@ -81,25 +85,52 @@ def of_parts(ones: _Shapes, others: _Shapes) -> Iterator[tuple[tuple[MapEntry, .
         for name, part in parts.items()
         if math.prod(part) < math.prod(shape) and may_be_part(shape, part)
       }
-      for whole, own in _divided(names, shape, fitting):
-        found = splits(whole, shape, [(name, parts[name]) for name in own])
-        entries = found if side == 0 else merged(found)
-        if entries and all(
-          may_be_one(one, two) for e in entries[:1] for one in e.tf1 for two in e.tf2
-        ):
-          yield tuple((entry,) for entry in entries)
+      made = [
+        [_parted(whole, shape, {name: parts[name] for name in own}, side) for whole, own in pairs]
+        for pairs in _divisions(names, shape, fitting)
+      ]
+      made = [division for division in made if all(division)]
+      if len(made) == 1:
+        yield from (tuple((entry,) for entry in entries) for entries in made[0])
+      elif made:
+        yield tuple(tuple(entries[0] for entries in division) for division in made)
 
 
-def _divided(
+def _parted(whole: str, shape: Shape, parts: _Shapes, side: int) -> list[MapEntry]:
+  """Returns the entries by which a variable of a side is parts of the other one."""
+  found = splits(whole, shape, list(parts.items()))
+  entries = found if side == 0 else merged(found)
+  are_told = (may_be_one(one, two) for e in entries[:1] for one in e.tf1 for two in e.tf2)
+  return entries if all(are_told) else []
+
+
+def _divisions(
   wholes: Sequence[str], shape: Shape, parts: _Shapes
-) -> Iterator[tuple[str, list[str]]]:
-  """Yields which parts belong to which of some variables of one shape."""
+) -> list[list[tuple[str, list[str]]]]:
+  """Returns how parts may belong to some variables of one shape; likely ways first."""
+  found: list[list[tuple[str, list[str]]]] = []
   for groups in (*_by_scopes(parts), _by_kinds(parts, len(wholes))):
     sizes = {sum(math.prod(parts[name]) for name in own) for own in groups}
     are_parts = all(len(own) > 1 for own in groups)
     if len(groups) == len(wholes) and sizes == {math.prod(shape)} and are_parts:
-      yield from zip(wholes, groups, strict=True)
-      return
+      found.append(list(zip(wholes, groups, strict=True)))
+      break
+  # Heads of a layer have numbers, and each may have the parts of several variables.
+  for alike in _alike_parts(parts) if len(wholes) > 1 or not found else ():
+    for groups in _by_numbers(alike):
+      fitting = [own for own in groups if len(own) * math.prod(parts[own[0]]) == math.prod(shape)]
+      division = list(zip(wholes, fitting, strict=False))
+      if len(fitting) == len(wholes) and len(fitting[0]) > 1 and division not in found:
+        found.append(division)
+  return found
+
+
+def _alike_parts(parts: _Shapes) -> list[list[str]]:
+  """Returns names by what they end in and their shapes: kernels apart from biases."""
+  found: dict[Hashable, list[str]] = defaultdict(list)
+  for name, shape in parts.items():
+    found[name.split('/')[-1], shape].append(name)
+  return list(found.values())
 
 
 def _by_scopes(names: Iterable[str]) -> Iterator[list[list[str]]]:
@@ -109,6 +140,21 @@ def _by_scopes(names: Iterable[str]) -> Iterator[list[list[str]]]:
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in listed:
       groups[tuple(name.split('/')[:depth])].append(name)
+    yield list(groups.values())
+
+
+def _by_numbers(names: Iterable[str]) -> Iterator[list[list[str]]]:
+  """Yields names that differ in one number alone, the last one first: heads of a layer."""
+  listed = list(names)
+  most = max((len(_NUMBER.findall(name)) for name in listed), default=0)
+  for at in range(1, most + 1):
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name in listed:
+      pieces = _NUMBER.split(name)
+      numbers = _NUMBER.findall(name)
+      if len(numbers) >= at:
+        numbers[-at] = ''
+      groups[tuple(itertools.chain(pieces, numbers))].append(name)
     yield list(groups.values())
 
 
@@ -221,24 +267,30 @@ def _alternatives(
     for one, other in zip(ones, others, strict=True)
   ):
     return ()
-  orders = [tuple(others)]
   # What names tell is no choice: numbers would hide that the port exchanges two variables.
-  pairs = told_pairs(ones, others)
-  told = dict(pairs) if len({*dict(pairs).values()}) == len(pairs) else {}  # one to one
-  if len(ones) <= _MOST_ORDERED:
+  told = {ones[n]: others[m] for n, m in told_one_to_one(ones, others).items()}
+  rest = [other for other in others if other not in told.values()]
+  orders = [_completed(ones, told, rest)]
+  if len(rest) <= _MOST_ORDERED:
     # Stable: with names that say nothing, both sides make them in the same order.
-    orders = sorted(itertools.permutations(others), key=lambda order: -_alike(ones, order))
+    found = [_completed(ones, told, order) for order in itertools.permutations(rest)]
+    orders = sorted(found, key=lambda order: -_alike(ones, order))
   return tuple(
     tuple(
       MapEntry((one,), (other,), layouts_of_pair(tf1[one], tf2[other])[0])
       for one, other in zip(ones, order, strict=True)
     )
     for order in orders
-    if all(
-      may_be_one(one, other) and told.get(one, other) == other
-      for one, other in zip(ones, order, strict=True)
-    )
+    if all(may_be_one(one, other) for one, other in zip(ones, order, strict=True))
   )
+
+
+def _completed(
+  ones: Sequence[str], told: Mapping[str, str], rest: Iterable[str]
+) -> tuple[str, ...]:
+  """Returns partners: those that names tell, and others in an order for what is left."""
+  left = iter(rest)
+  return tuple(told[one] if one in told else next(left) for one in ones)
 
 
 def _alike(ones: Sequence[str], others: Sequence[str]) -> float:

@@ -50,7 +50,22 @@ def derive(
   shapes = [_shapes(variables) for variables in (tf1_variables, tf2_variables)]
   scalars = _scalars(tf1_variables), _scalars(tf2_variables)
   sides = VariableUses(tf1, shapes[0]), VariableUses(tf2, shapes[1])
-  alone = UnitPairs(*sides)
+  by_order = UnitPairs(*sides)
+  yield from _derived(by_order, (tf1, tf2), shapes, scalars)
+  # Names may tell what is of one kind in the graphs: norms of the gates of a cell.
+  by_names = UnitPairs(*sides, by_names=True)
+  if by_names.tf2_of != by_order.tf2_of:
+    yield from _derived(by_names, (tf1, tf2), shapes, scalars)
+
+
+def _derived(
+  alone: UnitPairs,
+  graphs: tuple[OpGraph, OpGraph],
+  shapes: Sequence[_Shapes],
+  scalars: tuple[Mapping[str, _Kind], Mapping[str, _Kind]],
+) -> Iterator[Derivation]:
+  """Yields what pairs of units tell, and what they tell with some of a side put together."""
+  sides = alone.tf1, alone.tf2
   found = [(alone, (Siblings(), Siblings()))]
   for choice in range(_MOST_DIVISIONS):
     together = (
@@ -60,10 +75,10 @@ def derive(
     if any(known == together for _, known in found):
       break
     merged = (
-      VariableUses(tf1, shapes[0], together[0].together),
-      VariableUses(tf2, shapes[1], together[1].together),
+      VariableUses(graphs[0], shapes[0], together[0].together),
+      VariableUses(graphs[1], shapes[1], together[1].together),
     )
-    found.append((UnitPairs(*merged), together))
+    found.append((UnitPairs(*merged, by_names=alone.by_names), together))
   most = max(_count(pairs) for pairs, _ in found)
   for pairs, together in found[:1] if _count(alone) == most else found:
     if _count(pairs) == most:

@@ -116,3 +116,18 @@ def told_pairs(ones: Sequence[str], others: Sequence[str]) -> list[tuple[str, st
     for other, its in zip(others, telling_words(others), strict=True)
     if own & its
   ]
+
+
+def told_one_to_one(ones: Sequence[str], others: Sequence[str]) -> dict[int, int]:
+  """Returns which of several names belong together, by their positions; each in one pair at most.
+
+  Nothing where names tell of one that it belongs to several.
+  """
+  found = [
+    (n, m)
+    for n, own in enumerate(telling_words(ones))
+    for m, its in enumerate(telling_words(others))
+    if own & its
+  ]
+  pairs = dict(found)
+  return pairs if len(pairs) == len(set(pairs.values())) == len(found) else {}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tf2verify.relation.derived_layouts import Shape
 from tf2verify.relation.name_words import beginning
-from tf2verify.relation.roles import WORD
+from tf2verify.relation.roles import WORD, role
 
 # How Keras calls the kernel of the state.
 RECURRENT = 'recurrent_kernel'
@@ -28,6 +28,8 @@ _GRU = {'r': r'reset|^r', 'c': r'cand|new|^[chn]|state|memory', 'z': r'update|^[
 _GATES = {4: _LSTM, 3: _GRU}
 _OF_STATE = re.compile(r'recurrent|hidden|state|(^|[^a-z])u|(^|[^a-z])w?_?h|hh')
 _PEEPHOLE = re.compile('diag|peep')
+# What a norm of each gate has, and no cell.
+_OF_NORMS = ('gamma', 'beta')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +172,7 @@ def _cells(shapes: Mapping[str, Shape], usual: Mapping[str, str]) -> Iterator[St
   vectors = {
     name: shape[0]
     for name, shape in shapes.items()
-    if len(shape) == 1 and not _PEEPHOLE.search(name.lower())
+    if len(shape) == 1 and not _PEEPHOLE.search(name.lower()) and role(name) not in _OF_NORMS
   }
   for window in {shape[:-2] for shape in kernels.values()}:
     own = {name: shape[-2:] for name, shape in kernels.items() if shape[:-2] == window}

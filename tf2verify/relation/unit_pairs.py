@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
+from tf2verify.relation.roles import owner, told_one_to_one
 from tf2verify.relation.variable_uses import ADDED, LINEAR, SCALE, VariableUses, loose
 from tf2verify.relation.way_labels import Detail, Label
 
@@ -24,10 +25,18 @@ class UnitPairs:
     tf2_of: the port's unit of each paired unit of tf1.
     reasons: why, for each paired unit of tf1.
     alike: the pairs that were taken by order, of several that have the same place.
+    by_names: whether names were asked before order.
   """
 
-  def __init__(self, tf1: VariableUses, tf2: VariableUses) -> None:
-    self.tf1, self.tf2 = tf1, tf2
+  def __init__(self, tf1: VariableUses, tf2: VariableUses, by_names: bool = False) -> None:
+    """Pairs what has one place.
+
+    Args:
+      tf1: the units of tf1.
+      tf2: those of the port.
+      by_names: whether names tell of several that have the same place which are pairs.
+    """
+    self.tf1, self.tf2, self.by_names = tf1, tf2, by_names
     self.tf2_of: dict[int, int] = {}
     self.reasons: dict[int, str] = {}
     self.alike: list[tuple[int, int]] = []
@@ -74,12 +83,16 @@ class UnitPairs:
       if not same:
         return
       units, partners = min(same, key=lambda found: found[0])
-      one, other = units[0], partners[0]
+      names = _names(self.tf1, units), _names(self.tf2, partners)
+      named = told_one_to_one(*names) if self.by_names else {}
+      number = min(named, default=0)
+      one, other = units[number], partners[named.get(number, 0)]
       self.tf2_of[one] = other
-      if len(units) > 1:
+      by = 'names' if named else 'order'
+      if len(units) > 1 and not named:
         self.alike.append((one, other))
       self.reasons[one] = (
-        f'one of {len(units)} places that can be exchanged, by their order'
+        f'one of {len(units)} places that can be exchanged, by their {by}'
         if len(units) > 1
         else 'the only place of its kind'
       )
@@ -223,6 +236,11 @@ def _by_place(places: dict[int, int], known: Collection[int]) -> dict[int, list[
     if unit not in known:
       found[place].append(unit)
   return found
+
+
+def _names(uses: VariableUses, units: Sequence[int]) -> list[str]:
+  """Returns what the scope of each unit's variables is called."""
+  return [' '.join(owner(name) for _, name in uses.units[unit].members) for unit in units]
 
 
 def _is_main(uses: VariableUses, unit: int) -> bool:

@@ -151,7 +151,9 @@ class _Deriving:
       fixed = with_declared(fixed, counter, own_names, step_counter.REASON)
       trial = Trial(fixed, run, ones, reference, port, given, own, self._until)
       judged = dataclasses.replace(trial.judged(others), declared=len(declared))
-      if best is None or judged.rank > best.rank:
+      # An exchange that a derivation shows says more than one that fits a little further.
+      tells_less = best is not None and bool(best.exchanged) and not judged.outputs_agree
+      if best is None or (judged.rank > best.rank and not tells_less):
         best = judged
       if best.outputs_agree or time.monotonic() > self._until:
         break

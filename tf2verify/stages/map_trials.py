@@ -134,39 +134,30 @@ class Trial:
     """Returns the map that fits best, and what is left open."""
     chosen = [0] * len(self._found.choices)
     best = self._score(chosen)
-    undecided: list[str] = []
-    ambiguous: list[str] = []
-    for group in self._alike():
-      if best.outputs_agree:
+    groups = self._alike()
+    best, chosen, undecided = self._settled(groups, best, chosen)
+    for position in undecided if len(undecided) < len(groups) else ():
+      # What comes later may decide what was open before, if then everything agrees. Parts in
+      # another order would hide that the port exchanges them.
+      if any(self._found.choices[n].is_split for n in groups[position]):
+        continue
+      score, order, _ = self._tried(groups[position], best, chosen)
+      if score.outputs_agree:
+        best, chosen = score, order
         break
-      best, chosen, ranks = self._tried(group, best, chosen)
-      decided = [n for n, rank in ranks.items() if rank == max(ranks.values())]
-      if len(ranks) > 1 and not best.outputs_agree:
-        decided = self._of_most_values(group, chosen, ranks)
-        chosen = [decided[0] if n in group else known for n, known in enumerate(chosen)]
-        best = self._score(chosen)
-      if len(decided) > 1:
-        likely = self._likely(group, decided)
-        if likely is not None:
-          chosen = [likely if n in group else known for n, known in enumerate(chosen)]
-          best = self._score(chosen)
-        entry = self._found.choices[group[0]].alternatives[likely or 0][0]
-        ambiguous += self._names(group)
-        layout = f', {entry.layout}' if entry.layout else ''
-        which = 'usual one' if likely is None else 'one whose parts meet the same activations'
-        undecided.append(
-          f'{entry}: {len(decided)} layouts fit equally well; the {which} is taken{layout}'
-        )
+    ambiguous = [name for position in undecided for name in self._names(groups[position])]
     entries = by_name(self._entries(chosen, best), self._found.crossed)
     kept = best
     if self._found.crossed:  # the numbers that count are those of the map that is returned
       kept = self._score_of(entries)
-    if not best.outputs_agree:
+    if best.outputs_agree:
+      undecided, ambiguous = {}, []  # what was open before is confirmed
+    else:
       ambiguous += self._found.exchangeable
     turned = [
       choice.alternatives[number][0]
       for choice, number in zip(self._found.choices, chosen, strict=True)
-      if number and choice.is_split
+      if number and choice.is_split and len(choice.alternatives[number]) == 1
     ]
     flattened = [
       choice.alternatives[number][0]
@@ -182,19 +173,52 @@ class Trial:
       kept.outputs_agree,
       kept.agreeing,
       len(self._places),
-      (*doubts, *undecided),
+      (*doubts, *undecided.values()),
       ambiguous=tuple(dict.fromkeys(ambiguous)),
       exchanged=self._found.crossed if is_exchange else (),
     )
+
+  def _settled(
+    self, groups: Sequence[Sequence[int]], best: _Score, chosen: list[int]
+  ) -> tuple[_Score, list[int], dict[int, str]]:
+    """Returns what fits best of the alternatives of groups, and what is said of those left open.
+
+    By the positions of these groups.
+    """
+    undecided: dict[int, str] = {}
+    for position, group in enumerate(groups):
+      if best.outputs_agree:
+        break
+      best, chosen, ranks = self._tried(group, best, chosen)
+      decided = [n for n, rank in ranks.items() if rank == max(ranks.values())]
+      if len(ranks) > 1 and not best.outputs_agree:
+        decided = self._of_most_values(group, chosen, ranks)
+        chosen = [decided[0] if n in group else known for n, known in enumerate(chosen)]
+        best = self._score(chosen)
+      if len(decided) > 1:
+        likely = self._likely(group, decided)
+        if likely is not None:
+          chosen = [likely if n in group else known for n, known in enumerate(chosen)]
+          best = self._score(chosen)
+        entry = self._found.choices[group[0]].alternatives[likely or 0][0]
+        layout = f', {entry.layout}' if entry.layout else ''
+        which = 'usual one' if likely is None else 'one whose parts meet the same activations'
+        undecided[position] = (
+          f'{entry}: {len(decided)} layouts fit equally well; the {which} is taken{layout}'
+        )
+    return best, chosen, undecided
 
   def _tried(
     self, group: Sequence[int], best: _Score, chosen: list[int]
   ) -> tuple[_Score, list[int], dict[int, tuple[bool, int]]]:
     """Returns what fits best of the alternatives of a group, and how far each one fits."""
-    ranks = {0: best.rank}
-    for number in range(1, len(self._found.choices[group[0]].alternatives)):
+    known = chosen[group[0]]
+    ranks = {known: best.rank}
+    for number in range(len(self._found.choices[group[0]].alternatives)):
       if time.monotonic() > self._until:
         break
+      if number == known:
+        continue
       trial = [number if n in group else known for n, known in enumerate(chosen)]
       score = self._score(trial)
       ranks[number] = score.rank
@@ -267,7 +291,8 @@ class Trial:
         words = tuple(telling_words(parts)) if len(parts) > 1 else ()
         # A kernel and the vectors of the length of its rows are read after one operation.
         rows = flattened_rows.order_of_rows(entry) if choice.turned else ()
-        key = len(choice.alternatives), len(entry.tf1), len(entry.tf2), words, rows
+        counts = len(choice.alternatives), len(choice.alternatives[0])
+        key = *counts, len(entry.tf1), len(entry.tf2), words, rows
         groups.setdefault(key, []).append(number)
     return list(groups.values())
 

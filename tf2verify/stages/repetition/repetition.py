@@ -1,6 +1,7 @@
 """Both sides of a case, repeated from fresh state."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
@@ -23,8 +24,10 @@ from tf2verify.stages.stage import CaseUnderTest
 # Runs of each side: two of one that yields more elements, of which one run is kept at most.
 RUNS = 3
 LARGE = 2**22
-# Steps that are repeated; a case whose schedule has a late boundary takes many more.
+# Steps that are repeated; a case whose schedule has a late boundary takes many more. Of a large
+# model the second step is the last: it starts from slots and counts that the first one has left.
 MOST_STEPS = 3
+MOST_STEPS_OF_LARGE = 2
 _MOST_OTHER_ORDERS = 3
 
 
@@ -219,7 +222,9 @@ class Repeater:
       raise CaseDefinitionError(
         f'training_steps_to_take is {count!r}, which is not a number of steps'
       )
-    return min(count, MOST_STEPS)
+    variables = self.case.tf1.inventory().variables
+    elements = sum(math.prod(size or 0 for size in known.shape) for known in variables)
+    return min(count, MOST_STEPS_OF_LARGE if elements > LARGE else MOST_STEPS)
 
   def _first_tf1(self, found: Sequence[Variation]) -> FirstVariation | None:
     for variation in found:
