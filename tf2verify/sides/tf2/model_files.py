@@ -36,20 +36,20 @@ def save_weights(layer: Any, path: str) -> None:
   Raises:
     UserCodeError: Keras cannot write it.
   """
-  with _without_warnings(), user_code(side.TF2, 'save_weights'):
+  with without_warnings(), user_code(side.TF2, 'save_weights'):
     _model(layer).save_weights(path)
 
 
 def load_weights(layer: Any, path: str) -> None:
   """Reads a `.weights.h5` file into a model, or layer, that has its variables; raises likewise."""
-  with _without_warnings(), user_code(side.TF2, 'load_weights'):
+  with without_warnings(), user_code(side.TF2, 'load_weights'):
     _model(layer).load_weights(path)
 
 
 def save_model(layer: Any, path: str) -> None:
   """Writes a model to a `.keras` file; raises `UserCodeError` where Keras cannot."""
   hook = 'save of a .keras file'
-  with _without_warnings(), randomness.seeded(randomness.CONSTANT), user_code(side.TF2, hook):
+  with without_warnings(), randomness.seeded(randomness.CONSTANT), user_code(side.TF2, hook):
     layer.save(path)
 
 
@@ -69,12 +69,12 @@ def load_model(layer: Any, path: str, compiled: bool = False) -> Any:
   """
   load = library_of(layer).saving.load_model
   hook = 'keras.saving.load_model'
-  with _without_warnings(), randomness.seeded(randomness.CONSTANT), user_code(side.TF2, hook):
+  with without_warnings(), randomness.seeded(randomness.CONSTANT), user_code(side.TF2, hook):
     return load(path, own_classes(layer), compile=compiled)
 
 
 @contextlib.contextmanager
-def _without_warnings() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
   """Keeps back what Keras supposes of a model that it builds anew: what is read is compared."""
   with warnings.catch_warnings():
     warnings.filterwarnings('ignore', category=UserWarning, module=_MODULES_OF_KERAS)
