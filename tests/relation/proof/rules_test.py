@@ -23,6 +23,16 @@ def _long_sum(x):
   return x + 3.0 * tf.tanh(x) + x * tf.tanh(x) + x**3 + tf.sin(x)
 
 
+def _gradient(function):
+  def gradient(*read):
+    with tf.GradientTape() as tape:
+      tape.watch(read)
+      result = function(*read)
+    return tape.gradient(result, read)
+
+  return gradient
+
+
 def _conv(padding, strides=1, dilations=1):
   return lambda x, k: tf.nn.conv2d(x, k, strides, padding, dilations=dilations)
 
@@ -265,6 +275,36 @@ SAME = (
     'least_of_negatives',
     lambda x, y: tf.minimum(-x, -2.0 * y),
     lambda x, y: -tf.maximum(x, 2.0 * y),
+    [X, Y],
+  ),
+  (
+    'greatest_of_negative_sums',
+    lambda x, y: tf.reduce_mean(tf.maximum((y - x) * tf.exp(y), (y - x) * tf.sin(x))),
+    lambda x, y: -tf.reduce_mean(tf.minimum(tf.exp(y) * (x - y), tf.sin(x) * (x - y))),
+    [X, Y],
+  ),
+  (
+    'greatest_of_a_negative_and_another',
+    lambda x, y: tf.maximum(-x, y),
+    lambda x, y: -tf.minimum(x, -y),
+    [X, Y],
+  ),
+  (
+    'least_of_multiples',
+    lambda x, y: -0.5 * tf.minimum(x, 3.0 * y),
+    lambda x, y: tf.maximum(-0.5 * x, -1.5 * y),
+    [X, Y],
+  ),
+  (
+    'which_negative_is_greater',
+    lambda x, y: tf.where(-2.0 * x >= 2.0 * y, x, y),
+    lambda x, y: tf.where(x <= -y, x, y),
+    [X, Y],
+  ),
+  (
+    'gradient_of_the_greatest_of_negatives',
+    _gradient(lambda x, y: tf.reduce_mean(tf.maximum(-x * tf.exp(y), -x * tf.sin(y)))),
+    _gradient(lambda x, y: -tf.reduce_mean(tf.minimum(tf.exp(y) * x, tf.sin(y) * x))),
     [X, Y],
   ),
   ('unstacked', lambda x: tf.unstack(x, axis=1)[2], lambda x: x[:, 2], [X]),
@@ -514,6 +554,36 @@ DIFFERENT = (
     'greatest_of_one_negative',
     lambda x, y: tf.maximum(-x, y),
     lambda x, y: -tf.minimum(x, y),
+    [X, Y],
+  ),
+  (
+    'least_of_other_multiples',
+    lambda x, y: -0.5 * tf.minimum(x, 3.0 * y),
+    lambda x, y: tf.maximum(-0.5 * x, -y),
+    [X, Y],
+  ),
+  (
+    'greatest_of_negative_sums_kept',
+    lambda x, y: tf.maximum((y - x) * tf.exp(y), (y - x) * tf.sin(x)),
+    lambda x, y: -tf.maximum(tf.exp(y) * (x - y), tf.sin(x) * (x - y)),
+    [X, Y],
+  ),
+  (
+    'which_negative_is_greater_kept',
+    lambda x, y: tf.where(-x >= -y, x, y),
+    lambda x, y: tf.where(x >= y, x, y),
+    [X, Y],
+  ),
+  (
+    'which_negative_is_greater_strictly',
+    lambda x, y: tf.where(-x > -y, x, y + 1.0),
+    lambda x, y: tf.where(x <= y, x, y + 1.0),
+    [X, Y],
+  ),
+  (
+    'gradient_of_the_greatest_of_negatives_of_one',
+    _gradient(lambda x, y: tf.maximum(-x, -y)),
+    _gradient(lambda x, y: -tf.maximum(x, y)),
     [X, Y],
   ),
   ('other_row', lambda x: tf.unstack(x)[1], lambda x: tf.unstack(x)[2], [X]),

@@ -291,17 +291,10 @@ def floor_div(op: Operation) -> Sequence[int] | None:
   return [total(terms, [(divided, sign), (one, sign * whole)], op.dtype, op.shape)]
 
 
-def _less(op: Operation) -> Sequence[int] | None:
-  """`Less` is `Greater` with its operands exchanged."""
-  if op.shape is None or op.shapes() is None:
-    return None
-  return [elementwise(op.terms, 'Greater', op.inputs[::-1], op.dtype, op.shape)]
-
-
 _UNARY = (
   *('Exp', 'Expm1', 'Floor', 'Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Acos'),
   *('IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
-  *('Digamma', 'Greater', 'FloorMod', 'TruncateDiv'),
+  *('Digamma', 'FloorMod', 'TruncateDiv'),
   *('Xdivy', 'Xlogy', 'Atan2'),
 )
 # Of -x they are minus what they are of x, or the same.
@@ -341,7 +334,8 @@ RULES: dict[str, Rule] = {
   'Equal': masks.equality,
   'NotEqual': masks.equality,
   'LogicalNot': masks.negation,
-  'Less': _less,
+  'Greater': masks.greater,
+  'Less': masks.less,
   'GreaterEqual': masks.at_least,
   'LessEqual': masks.at_most,
   'Cast': cast,

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.relation.proof.elementwise import elementwise
-from tf2verify.relation.proof.polynomials import split_factor, total
+from tf2verify.relation.proof.polynomials import (
+  Number,
+  split_common_factor,
+  split_factor,
+  total,
+)
 from tf2verify.relation.proof.ranges import range_of
 from tf2verify.relation.proof.terms import Shape, Terms
 
@@ -21,18 +26,36 @@ def extreme(terms: Terms, kind: str, operands: Sequence[int], dtype: str, shape:
   for one, other in itertools.permutations(operands, 2):
     if terms.shape(one) == shape and _bounds(terms, kind, one, other):
       return one
-  if dtype.startswith('float') and all(_is_negative(terms, one) for one in operands):
-    # The greatest of -x and -y is -1 times the least of x and y.
+  factor, scaled = with_common_factor(terms, operands)
+  if dtype.startswith('float') and factor != 1:
+    # The greatest of -x and -y is -1 times the least of x and y; that of 2x and 2y, twice that.
     opposite = 'Minimum' if kind == 'Maximum' else 'Maximum'
-    positive = [total(terms, [(one, -1)], dtype, terms.shape(one) or ()) for one in operands]
-    return total(terms, [(extreme(terms, opposite, positive, dtype, shape), -1)], dtype, shape)
+    of_scaled = kind if factor > 0 else opposite
+    found = elementwise(terms, of_scaled, scaled, dtype, shape, commutes=True)
+    return total(terms, [(found, factor)], dtype, shape)
   return elementwise(terms, kind, operands, dtype, shape, commutes=True)
 
 
-def _is_negative(terms: Terms, number: int) -> bool:
-  """Returns whether a term is written as -1 times something."""
-  is_known = terms.value(number) is None and terms.shape(number) is not None
-  return is_known and split_factor(terms, number)[0] < 0
+def with_common_factor(terms: Terms, operands: Sequence[int]) -> tuple[Number, list[int]]:
+  """Returns a number, and terms that are operands divided by it.
+
+  They are the same terms for all multiples of the operands, all by the same number. With constants,
+  which are bounds as they stand, the number is 1; so it is with what is not floating-point.
+  """
+  kept = 1, list(operands)
+  if any(terms.value(n) is not None or terms.shape(n) is None for n in operands):
+    return kept
+  if any(not terms.dtype(n).startswith('float') for n in operands):
+    return kept
+  parts = [split_common_factor(terms, number) for number in operands]
+  first = min(own for _, own in parts)
+  factor = max((f for f, own in parts if own == first), key=lambda f: (abs(f), f))
+  if factor == 1:
+    return kept
+  return factor, [
+    total(terms, [(own, f / factor)], terms.dtype(number), terms.shape(number) or ())
+    for number, (f, own) in zip(operands, parts, strict=True)
+  ]
 
 
 def _bounds(terms: Terms, kind: str, one: int, other: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.relation.proof.elementwise import elementwise
+from tf2verify.relation.proof.extremes import with_common_factor
 from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.polynomials import is_ring, product, total
 from tf2verify.relation.proof.shapes import reshape, source
@@ -36,6 +37,24 @@ def negation(op: Operation) -> Sequence[int] | None:
   return [_not(op.terms, op.inputs[0], op.shape)]
 
 
+def greater(op: Operation) -> Sequence[int] | None:
+  """`Greater`."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  return [_compared(op.terms, 'Greater', op.inputs, op.shape)]
+
+
+def less(op: Operation) -> Sequence[int] | None:
+  """`Less`: `Greater` of the operands in the other order."""
+  return greater(dataclasses.replace(op, op_type='Greater', inputs=op.inputs[::-1]))
+
+
+def _compared(terms: Terms, kind: str, operands: Sequence[int], shape: Shape) -> int:
+  """Returns a comparison: -x > -y is y > x, and 2x > 2y is x > y."""
+  factor, scaled = with_common_factor(terms, operands)
+  return elementwise(terms, kind, scaled if factor > 0 else scaled[::-1], 'bool', shape)
+
+
 def at_most(op: Operation) -> Sequence[int] | None:
   """`LessEqual`: `GreaterEqual` of the operands in the other order."""
   return at_least(dataclasses.replace(op, op_type='GreaterEqual', inputs=op.inputs[::-1]))
@@ -46,7 +65,7 @@ def at_least(op: Operation) -> Sequence[int] | None:
   if op.shape is None or op.shapes() is None:
     return None
   if any('int' not in op.terms.dtype(number) for number in op.inputs):
-    return [elementwise(op.terms, op.op_type, op.inputs, op.dtype, op.shape)]
+    return [_compared(op.terms, op.op_type, op.inputs, op.shape)]
   less = elementwise(op.terms, 'Greater', op.inputs[::-1], op.dtype, op.shape)
   return [_not(op.terms, less, op.shape)]
 
