@@ -80,6 +80,43 @@ class UnlikeTest(parameterized.TestCase):
   def test_on_one_side_only(self, one, other, wanted):
     self.assertEqual(_found(one, other, X), [wanted])
 
+  def test_conditions_that_depend_on_each_other(self):
+    """Of thresholds of one tensor, only some of them are reached together."""
+
+    def nested(x):
+      weight = tf.ones_like(x)
+      for limit, own in ((1.0, 2.0), (3.0, 5.0)):
+        weight = tf.where(x >= limit, tf.fill(tf.shape(x), own), weight)
+      return weight * x
+
+    def steps(last):
+      def function(x):
+        first, second = (tf.cast(x >= limit, tf.float32) for limit in (1.0, 3.0))
+        return x * (1.0 + first + last * second)
+
+      return function
+
+    self.assertEqual(_found(nested, steps(3.0), X), [])
+    (found,) = _found(nested, steps(4.0), X)
+    self.assertEqual(found[0], 'operation')
+    self.assertIn('which gives 5 for ', found[1][0])
+    self.assertIn('which gives 6 for ', found[1][1])
+
+  def test_a_bound_chosen_by_a_sign(self):
+    """A choice of bounds that is the least of two products, with the sign taken out of the mean."""
+
+    def least(x, y):
+      return tf.reduce_mean(tf.maximum(-x * y, -x * tf.clip_by_value(y, 0.8, 1.2)))
+
+    def chosen(low):
+      def function(x, y):
+        return -tf.reduce_mean(x * tf.where(x >= 0.0, tf.minimum(y, 1.2), tf.maximum(y, low)))
+
+      return function
+
+    self.assertEqual(_found(least, chosen(0.8), X, X), [])
+    self.assertNotEqual(_found(least, chosen(0.7), X, X), [])
+
   @parameterized.named_parameters(
     (
       'strict_comparison',

@@ -61,6 +61,7 @@ _COMPUTED: dict[str, Callable[..., Any]] = {
 }
 _REDUCED: dict[str, Callable[..., Any]] = {
   'Sum': np.sum,
+  'Mean': np.mean,
   'Prod': np.prod,
   'Max': np.max,
   'Min': np.min,

@@ -12,15 +12,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tf2verify.records.op_graph import OpRecord, TensorKey
+from tf2verify.relation.proof.cones import Cone, alike
 from tf2verify.relation.proof.difference_pairs import COMPARED, Unlike, text_of
-from tf2verify.relation.proof.folding import ELEMENTWISE, computed
+from tf2verify.relation.proof.folding import computed
 from tf2verify.relation.proof.operation import Operation
-from tf2verify.relation.proof.proving import Proof, Side
+from tf2verify.relation.proof.proving import Proof
 from tf2verify.relation.proof.ranges import range_of
 from tf2verify.relation.proof.shapes import source
 from tf2verify.relation.proof.terms import Shape, Terms
 
-_LONGEST = 9
 # Of each trial, what numbers are multiplied by: small ones tell epsilons. In the last trial some
 # values are equal, which strict comparisons tell.
 _SCALES = (1.0, 1.0, 1.0, 1e-6, 0.0, 1e3, 1.0)
@@ -39,23 +39,6 @@ _APART = 1e-3
 # Relative: what is computed by one function in two ways, from constants of 32 bits.
 _EQUAL = 1e-6
 _MOST_COMPARED = 64
-
-
-@dataclasses.dataclass(frozen=True)
-class _Cone:
-  """An operation, with what it is computed by from values that both sides have.
-
-  Attributes:
-    side: whose it is.
-    last: its position.
-    positions: of all of it, in order.
-    given: the terms that it is computed from, constants aside.
-  """
-
-  side: Side
-  last: int
-  positions: tuple[int, ...]
-  given: frozenset[int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +69,7 @@ def told_apart(proof: Proof, known: Known) -> Iterator[Unlike]:
     proof: what is proven of the graphs.
     known: what was computed before, for the same graphs.
   """
-  for cone, other in _alike(proof):
+  for cone, other in alike(proof):
     key = cone.positions, other.positions
     if key not in known:
       known[key] = _witness(proof, cone, other)
@@ -110,9 +93,9 @@ def same_function(
       computed from is in step: both branches of a condition, and what that compares.
   """
   paired: set[int] = set()
-  for cone, other in itertools.islice(_alike(proof, from_afar), _MOST_COMPARED):
-    if cone.last in paired or other.last in paired:
-      continue
+  both = alike(proof, from_afar)
+  new = ((a, b) for a, b in both if a.last not in paired and b.last not in paired)
+  for cone, other in itertools.islice(new, _MOST_COMPARED):
     key = cone.positions, other.positions
     if key not in known:
       met: set[OpRecord] = set()
@@ -127,7 +110,7 @@ def same_function(
       yield Same(cone.last, other.last, frozenset(cone.positions), frozenset(other.positions))
 
 
-def _compared(cone: _Cone) -> set[OpRecord]:
+def _compared(cone: Cone) -> set[OpRecord]:
   """Returns the comparisons of a cone, which differ where their operands are equal."""
   ops = (cone.side.graph.ops[position] for position in cone.positions)
   return {op for op in ops if op.op_type in COMPARED}
@@ -152,73 +135,7 @@ def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
   return bool(np.allclose(first[seen], second[seen], rtol=_EQUAL, atol=1e-9 * min(size, 1.0)))
 
 
-def _alike(proof: Proof, from_afar: bool = False) -> Iterator[tuple[_Cone, _Cone]]:
-  """Yields computations of both sides with a result of one shape from the same values."""
-  shared = frozenset(proof.tf1.values.values()) & frozenset(proof.tf2.values.values())
-  others: dict[Hashable, list[_Cone]] = {}
-  for cone in _cones(proof, proof.tf2, shared, from_afar):
-    others.setdefault((cone.side.graph.ops[cone.last].outputs, cone.given), []).append(cone)
-  for cone in _cones(proof, proof.tf1, shared, from_afar):
-    for other in others.get((cone.side.graph.ops[cone.last].outputs, cone.given), ()):
-      yield cone, other
-
-
-def _cones(proof: Proof, side: Side, shared: frozenset[int], from_afar: bool) -> Iterator[_Cone]:
-  for position in sorted(side.tested):
-    cone = (_cone_from_afar if from_afar else _cone)(proof, side, shared, position)
-    if cone is not None and cone.given:
-      yield cone
-
-
-def _cone(proof: Proof, side: Side, shared: frozenset[int], position: int) -> _Cone | None:
-  seen: set[int] = set()
-  given: set[int] = set()
-  pending = [position]
-  while pending:
-    here = pending.pop()
-    if here in seen:
-      continue
-    seen.add(here)
-    op = side.graph.ops[here]
-    if len(seen) > _LONGEST or op.is_leaf or op.functions or len(op.outputs) != 1 or not op.pure:
-      return None
-    for key in op.inputs:
-      number = side.values[key]
-      if proof.terms.value(number) is not None:
-        continue
-      if number in shared:
-        given.add(number)
-      else:
-        pending.append(key[0])
-  return _Cone(side, position, tuple(sorted(seen)), frozenset(given))
-
-
-def _cone_from_afar(
-  proof: Proof, side: Side, shared: frozenset[int], position: int
-) -> _Cone | None:
-  """Returns the same, through what both sides have: from nearest to farthest, as far as it goes."""
-  seen: list[int] = []
-  given: set[int] = set()
-  pending = [(position, -1)]
-  for here, number in pending:
-    op = side.graph.ops[here]
-    is_end = op.is_leaf or op.functions or len(op.outputs) != 1 or not op.pure
-    if len(seen) == _LONGEST or (number in shared and (is_end or op.op_type not in ELEMENTWISE)):
-      if number not in shared:
-        return None
-      given.add(number)
-      continue
-    if is_end:
-      return None
-    seen.append(here)
-    for key in op.inputs:
-      value = side.values[key]
-      if proof.terms.value(value) is None and key[0] not in [n for n, _ in pending]:
-        pending.append((key[0], value))
-  return _Cone(side, position, tuple(sorted(seen)), frozenset(given))
-
-
-def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
+def _witness(proof: Proof, one: Cone, other: Cone) -> tuple[str, str] | None:
   """Returns what two cones compute, each with a value that tells them apart."""
   for given, first, second in _results(proof, one, other):
     found = _first_apart(first, second)
@@ -233,7 +150,7 @@ def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
 
 
 def _results(
-  proof: Proof, one: _Cone, other: _Cone, met: set[OpRecord] | None = None
+  proof: Proof, one: Cone, other: Cone, met: set[OpRecord] | None = None
 ) -> Iterator[tuple[dict[int, np.ndarray], np.ndarray, np.ndarray]]:
   """Yields what two cones are given, by term, and what they yield; nothing if not computable.
 
@@ -267,7 +184,7 @@ def _results(
     yield given, first, second
 
 
-def _limits(proof: Proof, cone: _Cone) -> list[float]:
+def _limits(proof: Proof, cone: Cone) -> list[float]:
   """Returns the numbers that a cone compares with, adds or multiplies by."""
   found = []
   for position in cone.positions:
@@ -314,7 +231,7 @@ def _is_whole(terms: Terms, number: int) -> bool:
 
 
 def _evaluated(
-  proof: Proof, cone: _Cone, given: Mapping[int, np.ndarray], met: set[OpRecord] | None = None
+  proof: Proof, cone: Cone, given: Mapping[int, np.ndarray], met: set[OpRecord] | None = None
 ) -> np.ndarray | None:
   """Returns what a cone yields; floating-point numbers are computed without 32 bits' rounding.
 
@@ -322,7 +239,8 @@ def _evaluated(
     proof: what is proven of the graphs.
     cone: what to compute.
     given: what it is computed from, by term.
-    met: gets the comparisons of which two elements are equal; at 0 much else is equal as well.
+    met: gets the comparisons of which two elements are equal; of computed ones other than 0, where
+      much else is equal as well.
   """
   known: dict[TensorKey, np.ndarray] = {}
   for position in cone.positions:
@@ -337,8 +255,10 @@ def _evaluated(
     found = _computed(proof, op, read)
     if found is None:
       return None
-    if met is not None and op.op_type in COMPARED and np.any((read[0] == read[1]) & (read[0] != 0)):
-      met.add(op)
+    if met is not None and op.op_type in COMPARED:
+      limits = [proof.terms.value(cone.side.values[key]) is not None for key in op.inputs]
+      if np.any((read[0] == read[1]) & ((read[0] != 0) | any(limits))):
+        met.add(op)
     known[position, 0] = found
   return known[cone.last, 0]
 
@@ -374,7 +294,7 @@ def _element(value: np.ndarray, shape: tuple[int, ...], place: tuple[int, ...]) 
     return f'{len(value)} values' if value.ndim else text_of(value.item())
 
 
-def _spelled(proof: Proof, cone: _Cone) -> str:
+def _spelled(proof: Proof, cone: Cone) -> str:
   parts = []
   for position in cone.positions:
     op = cone.side.graph.ops[position]
