@@ -25,35 +25,79 @@ class Stopped:
     side: which one: 'tf1' or 'tf2'.
     reader: position of the operation of that side that reads the value behind the stop.
     flowing: position of the operation of the other side that yields this value.
+    reading: position of the one of the other side that reads it, where it is this reader alone to
+      which the gradient is stopped; None where it is stopped to all of them.
   """
 
   side: str
   reader: int
   flowing: int
+  reading: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class _Flow:
-  """Where gradients flow in a graph: tensors, and what is stopped with who reads it."""
+  """Where gradients flow in a graph: tensors, and each with the operations that read it."""
 
-  flowing: dict[TensorKey, int]
-  stopped: dict[TensorKey, int]
+  flowing: dict[TensorKey, list[int]]
+  stopped: dict[TensorKey, list[int]]
 
 
 def stopped_on_one_side(proof: Proof) -> tuple[Stopped, ...]:
-  """Returns the values of both graphs whose gradient is stopped in one of them only."""
+  """Returns the values of both graphs whose gradient is stopped in one of them only.
+
+  It may be stopped to one reader of a value alone, in one of two terms of a loss, say.
+  """
   sides = proof.tf1, proof.tf2
   flows = [_flow(side.graph, proof.targets) for side in sides]
   found = []
   for one, other in ((0, 1), (1, 0)):
     free, terms = _terms(sides[one], flows[one]), _terms(sides[other], flows[other])
-    seen = set()
-    for key, reader in flows[one].stopped.items():
+    ways, seen = _ways(sides[other], flows[other]), set()
+    for key, readers in flows[one].stopped.items():
       term = sides[one].values[key]
-      if term in terms and term not in free and term not in seen:
+      if term not in terms or term in seen:
+        continue
+      if term not in free:
         seen.add(term)
-        found.append(Stopped(sides[one].graph.side, reader, terms[term]))
+        found.append(Stopped(sides[one].graph.side, readers[0], terms[term]))
+        continue
+      for reader in readers:
+        reading = ways.get((term, sides[one].values.get((reader, 0), -1)))
+        if reading is not None and not _reaches(sides[one], flows[one], term, reader):
+          seen.add(term)
+          found.append(Stopped(sides[one].graph.side, reader, terms[term], reading))
+          break
   return tuple(found)
+
+
+def _ways(side: Side, flow: _Flow) -> dict[tuple[int, int], int]:
+  """Returns by which operations a gradient flows to a term from another one."""
+  return {
+    (side.values[key], side.values[reader, 0]): reader
+    for key, readers in flow.flowing.items()
+    for reader in readers
+    if (reader, 0) in side.values
+  }
+
+
+def _reaches(side: Side, flow: _Flow, term: int, reader: int) -> bool:
+  """Returns whether a gradient flows to a term from what an operation yields, whoever yields it."""
+  read: dict[int, list[TensorKey]] = {}
+  for key, readers in flow.flowing.items():
+    for one in readers:
+      read.setdefault(one, []).append(key)
+  made = side.values[reader, 0]
+  pending = [one for one in read if side.values.get((one, 0)) == made]
+  seen = set(pending)
+  while pending:
+    for key in read.get(pending.pop(), ()):
+      if side.values[key] == term:
+        return True
+      if key[0] not in seen:
+        seen.add(key[0])
+        pending.append(key[0])
+  return False
 
 
 def stopped_before(proof: Proof) -> tuple[Stopped, ...]:
@@ -95,8 +139,8 @@ def _last_stop(graph: OpGraph, position: int, live: Collection[int]) -> int | No
 
 def lines_of_stops(graph: OpGraph, target: str) -> tuple[SourceLine, ...]:
   """Returns the lines that read what a gradient of a target is stopped at, each once."""
-  readers = _flow(graph, (target,)).stopped.values()
-  lines = (graph.ops[reader].source for reader in readers)
+  stopped = _flow(graph, (target,)).stopped.values()
+  lines = (graph.ops[readers[0]].source for readers in stopped)
   return tuple(dict.fromkeys(line for line in lines if line is not None))
 
 
@@ -106,8 +150,11 @@ def _terms(side: Side, flow: _Flow) -> dict[int, int]:
 
 
 def _flow(graph: OpGraph, targets: Collection[str]) -> _Flow:
-  """Returns where a gradient of targets by the variables flows, and where it is stopped."""
-  live = _live(graph)
+  """Returns where a gradient of targets by the variables flows, and where it is stopped.
+
+  What is computed from stopped values alone has none, but would have one without the stops.
+  """
+  live, varies = _live(graph), _live(graph, stops=False)
   flow = _Flow({}, {})
   ends = graph.targets()
   pending = [ends[name] for name in targets if name in ends]
@@ -116,12 +163,14 @@ def _flow(graph: OpGraph, targets: Collection[str]) -> _Flow:
     position = pending.pop()
     op = graph.ops[position]
     for slot, key in enumerate(() if op.op_type in _FLAT else op.inputs):
-      if key[0] not in live or not _is_floating(graph, key):
+      if key[0] not in varies or not _is_floating(graph, key):
         continue
       if _stops(op.through, slot):
-        flow.stopped.setdefault(key, position)
+        if key[0] in live:
+          flow.stopped.setdefault(key, []).append(position)
         continue
-      flow.flowing[key] = key[0]
+      if key[0] in live:
+        flow.flowing.setdefault(key, []).append(position)
       if key[0] not in seen:
         seen.add(key[0])
         pending.append(key[0])

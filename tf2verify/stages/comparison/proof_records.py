@@ -72,12 +72,16 @@ def gradient_stops(proof: Proof) -> Iterator[str]:
     other, flows = sides['tf2' if found.side == 'tf1' else 'tf1']
     places = [
       'an unknown place' if line is None else str(line)
-      for line in (_line(stops.graph, found.reader), _line(flows.graph, found.flowing))
+      for line in (
+        _line(stops.graph, found.reader),
+        _line(flows.graph, found.flowing if found.reading is None else found.reading),
+      )
     ]
     yield (
       f'{one} stops a gradient that {other} does not: {one} reads the value behind it at '
-      f'{places[0]}, {other} computes it at {places[1]}; the proof is of values alone, so for this '
-      'gradient there are only the numbers that were compared'
+      f'{places[0]}, {other} {"computes" if found.reading is None else "reads"} it at {places[1]}; '
+      'the proof is of values alone, so for this gradient there are only the numbers that were '
+      'compared'
     )
 
 
