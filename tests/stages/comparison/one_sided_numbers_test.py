@@ -49,6 +49,20 @@ class OneSidedNumbersTest(parameterized.TestCase):
       'the port has the operation Round at',
       'tf1 does not have it',
     ),
+    (
+      'epsilon_beside_a_root',
+      lambda net: net / (tf.reduce_mean(net**2) + 1e-8) ** 0.5,
+      lambda net: net / (tf.sqrt(tf.reduce_mean(net**2)) + 1e-8),
+      'tf1 has the epsilon 1e-08 under a root at',
+      'the port has 1e-08 beside a root at',
+    ),
+    (
+      'epsilon_under_a_root',
+      lambda net: net / (1e-7 + tf.sqrt(tf.reduce_mean(net**2))),
+      lambda net: net * tf.math.rsqrt(tf.reduce_mean(net**2) + 1e-7),
+      'tf1 has the epsilon 1e-07 beside a root at',
+      'the port has 1e-07 under a root at',
+    ),
   )
   def test_of_one_side(self, tf1_end, port_end, *words):
     said = _said(tf1_end, port_end)
@@ -58,6 +72,11 @@ class OneSidedNumbersTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('epsilon', _inverse(1e-10), lambda net: net / (1.0 + net * net + 1e-10)),
     ('negated', _kept(lambda net: net < 100.0), _kept(lambda net: ~(net >= 100.0))),
+    (
+      'epsilon_under_a_root',
+      lambda net: net / (tf.reduce_mean(net**2) + 1e-8) ** 0.5,
+      lambda net: net * tf.math.rsqrt(1e-8 + tf.reduce_mean(net * net)),
+    ),
     ('alone', _inverse(1e-10), _inverse(0.0)),
     (
       'rest',

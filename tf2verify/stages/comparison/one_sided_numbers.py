@@ -48,6 +48,8 @@ _KINDS = {
 # Libraries test and round as well, for reasons of their own.
 _WRITTEN = re.compile('floor|ceil|round|rint|finite|nan|inf')
 _NUMBER, _COMPARED, _KIND = 'the number', 'the comparison', 'the operation'
+_EPSILON = 'the epsilon'
+_UNDER, _BESIDE = 'under a root', 'beside a root'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +68,11 @@ class _Trait:
 
   @property
   def _own_group(self) -> str:
-    return self.text if self.sort == _KIND else self.group
+    return self.text if self.sort in (_KIND, _EPSILON) else self.group
 
   def is_held_against(self, other: '_Trait') -> bool:
-    """Returns whether another one may stand in its place: of one number, if they are compared."""
-    if self.sort == other.sort == _COMPARED:
+    """Returns whether another one may stand in its place: of one number, but for mere numbers."""
+    if self.sort == other.sort and self.sort in (_COMPARED, _EPSILON):
       return bool(np.isclose(self.number, other.number, rtol=_RELATIVE, atol=0.0))
     return self.sort == other.sort and self.group == other.group
 
@@ -152,11 +154,32 @@ def _all_traits(graph: OpGraph) -> Iterator[_Found]:
     epsilon = dict(op.attributes).get('epsilon')
     if isinstance(epsilon, float) and epsilon:  # of a fused normalization
       yield _Trait(_NUMBER, _group(epsilon), abs(epsilon), number_text(epsilon)), op
+      yield _epsilon(epsilon, _UNDER), op
     for _, function in op.functions:
       yield from _all_traits(function)
 
 
+def _epsilon(number: float, place: str) -> _Trait:
+  """Returns what tells `sqrt(x + epsilon)` from `sqrt(x) + epsilon`."""
+  return _Trait(_EPSILON, 'root', abs(number), f'{number_text(number)} {place}')
+
+
+def _place_by_a_root(graph: OpGraph, readers: Sequence[int], op: OpRecord) -> str:
+  """Returns where a number is added to another one, if that is a root or a root is taken of it."""
+  if any(_is_root(graph, graph.ops[n]) for n in readers):
+    return _UNDER
+  return _BESIDE if any(_is_root(graph, graph.ops[n]) for n, _ in op.inputs) else ''
+
+
+def _is_root(graph: OpGraph, op: OpRecord) -> bool:
+  if op.op_type != 'Pow':
+    return op.op_type in ('Sqrt', 'Rsqrt')
+  power = constant_or_number(graph, op.inputs[1][0])
+  return power is not None and power.size == 1 and abs(float(power.reshape(()))) == 0.5
+
+
 def _traits(graph: OpGraph, positions: Sequence[int]) -> Iterator[_Found]:
+  consumers = graph.consumers()
   for position in positions:
     op = graph.ops[position]
     if op.op_type in _KINDS and (op.source is None or _WRITTEN.search(op.source.code)):
@@ -168,6 +191,9 @@ def _traits(graph: OpGraph, positions: Sequence[int]) -> Iterator[_Found]:
         trait = None if value is None else _of_number(op, place, value)
         if trait is not None:
           yield trait, op
+        if trait is not None and trait.group == 'tiny' and family(op.op_type) == 'AddV2':
+          by_root = _place_by_a_root(graph, [n for n, _ in consumers[position]], op)
+          yield from [(_epsilon(trait.number, by_root), op)] if by_root else []
 
 
 def _of_number(op: OpRecord, place: int, value: np.ndarray) -> _Trait | None:
