@@ -51,15 +51,15 @@ class OneSidedNumbersTest(parameterized.TestCase):
     ),
     (
       'epsilon_beside_a_root',
-      lambda net: net / (tf.reduce_mean(net**2) + 1e-8) ** 0.5,
-      lambda net: net / (tf.sqrt(tf.reduce_mean(net**2)) + 1e-8),
+      lambda net: net / (tf.square(net) + 1.0 + 1e-8) ** 0.5,
+      lambda net: net / (tf.sqrt(tf.square(net) + 1.0) + 1e-8),
       'tf1 has the epsilon 1e-08 under a root at',
       'the port has 1e-08 beside a root at',
     ),
     (
       'epsilon_under_a_root',
-      lambda net: net / (1e-7 + tf.sqrt(tf.reduce_mean(net**2))),
-      lambda net: net * tf.math.rsqrt(tf.reduce_mean(net**2) + 1e-7),
+      lambda net: net / (1e-7 + tf.sqrt(tf.square(net) + 1.0)),
+      lambda net: net * tf.math.rsqrt(tf.square(net) + 1.0 + 1e-7),
       'tf1 has the epsilon 1e-07 beside a root at',
       'the port has 1e-07 under a root at',
     ),
@@ -74,8 +74,8 @@ class OneSidedNumbersTest(parameterized.TestCase):
     ('negated', _kept(lambda net: net < 100.0), _kept(lambda net: ~(net >= 100.0))),
     (
       'epsilon_under_a_root',
-      lambda net: net / (tf.reduce_mean(net**2) + 1e-8) ** 0.5,
-      lambda net: net * tf.math.rsqrt(1e-8 + tf.reduce_mean(net * net)),
+      lambda net: net / (tf.square(net) + 1.0 + 1e-8) ** 0.5,
+      lambda net: net * tf.math.rsqrt(1e-8 + (1.0 + net * net)),
     ),
     ('alone', _inverse(1e-10), _inverse(0.0)),
     (
