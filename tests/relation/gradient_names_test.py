@@ -3,7 +3,7 @@
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from tf2verify.relation.gradient_names import differentiated
+from tf2verify.relation.gradient_names import differentiated, is_of_gradient
 
 v1 = tf.compat.v1
 
@@ -23,6 +23,16 @@ class DifferentiatedTest(parameterized.TestCase):
   )
   def test_names(self, name, expected):
     self.assertEqual(differentiated(name), expected)
+
+  @parameterized.parameters(
+    ('gradients/deep/Square_grad/Mul', True),
+    ('gradient_tape/LessEqual', True),
+    ('port/gradient_tape/net/LessEqual_1', True),
+    ('port/LessEqual', False),
+    ('my_gradient_tape/LessEqual', False),
+  )
+  def test_of_gradient(self, name, expected):
+    self.assertEqual(is_of_gradient(name), expected)
 
   def test_names_that_tensorflow_gives(self):
     with tf.Graph().as_default() as graph:

@@ -7,6 +7,7 @@ import re
 _OF_TF1 = re.compile(r'(?:.*/)?gradients(?:_\d+)?/(.+?)_grad(?:_\d+)?/')
 # A tape calls it `gradient_tape/<operation>/...`.
 _OF_TAPE = re.compile(r'(?:.*/)?gradient_tape/(.+)/[^/]+$')
+_WITHIN_TAPE = re.compile('(?:.*/)?gradient_tape/')
 
 
 def differentiated(name: str) -> str:
@@ -16,3 +17,8 @@ def differentiated(name: str) -> str:
   """
   found = _OF_TF1.match(name) or _OF_TAPE.match(name)
   return found[1] if found is not None else ''
+
+
+def is_of_gradient(name: str) -> bool:
+  """Returns whether differentiation made an operation, whatever it belongs to."""
+  return bool(differentiated(name)) or _WITHIN_TAPE.match(name) is not None

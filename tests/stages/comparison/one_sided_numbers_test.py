@@ -21,6 +21,13 @@ def _inverse(epsilon):
   return lambda net: net / (tf.square(net) + 1.0 + epsilon)
 
 
+def _slope_of_a_bound(net):
+  with tf.GradientTape() as tape:
+    tape.watch(net)
+    total = tf.reduce_sum(tf.minimum(net, 100.0))
+  return net * tape.gradient(total, net)
+
+
 def _kept(is_kept):
   return lambda net: net * tf.cast(is_kept(net), tf.float32)
 
@@ -77,6 +84,7 @@ class OneSidedNumbersTest(parameterized.TestCase):
       lambda net: net / (tf.square(net) + 1.0 + 1e-8) ** 0.5,
       lambda net: net * tf.math.rsqrt(1e-8 + (1.0 + net * net)),
     ),
+    ('comparison_of_a_gradient', _kept(lambda net: net < 100.0), _slope_of_a_bound),
     ('alone', _inverse(1e-10), _inverse(0.0)),
     (
       'rest',

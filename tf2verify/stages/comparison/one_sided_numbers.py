@@ -14,6 +14,7 @@ import numpy as np
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.op_graph import OpGraph, OpRecord
+from tf2verify.relation.gradient_names import is_of_gradient
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
@@ -47,6 +48,8 @@ _KINDS = {
 }
 # Libraries test and round as well, for reasons of their own.
 _WRITTEN = re.compile('floor|ceil|round|rint|finite|nan|inf')
+# The gradient of a bound compares as well, at the line that asks for gradients.
+_WRITTEN_COMPARISON = re.compile('[<>]|less|greater|equal')
 _NUMBER, _COMPARED, _KIND = 'the number', 'the comparison', 'the operation'
 _EPSILON = 'the epsilon'
 _UNDER, _BESIDE = 'under a root', 'beside a root'
@@ -90,7 +93,10 @@ def one_sided_numbers(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str
   sides = proof.tf1, proof.tf2
   tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets)
   known = [list(_all_traits(side.graph)) for side in sides]
-  tested = [list(_traits(side.graph, sorted(side.tested))) for side in sides]
+  tested = [
+    [one for one in _traits(side.graph, sorted(side.tested)) if not _is_of_gradient(*one)]
+    for side in sides
+  ]
   said: dict[frozenset[str], str] = {}
   for number, found in enumerate(tested):
     own, others = known[number], known[1 - number]
@@ -112,6 +118,13 @@ def one_sided_numbers(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str
         key = frozenset((trait.text, '' if held is None else held[0].text))
         said.setdefault(key, _said(number, (trait, op), held))
   return list(said.values())[:_MOST]
+
+
+def _is_of_gradient(trait: _Trait, op: OpRecord) -> bool:
+  """Returns whether differentiation alone made a comparison: no user has written it."""
+  if trait.sort != _COMPARED or not is_of_gradient(op.name):
+    return False
+  return op.source is None or not _WRITTEN_COMPARISON.search(op.source.code)
 
 
 def _is_spelled_differently(tried: TriedBounds, side: int, graph: OpGraph, op: OpRecord) -> bool:
