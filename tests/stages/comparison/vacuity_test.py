@@ -32,6 +32,8 @@ class OutputWatchTest(parameterized.TestCase):
     (np.full(5, 0.25, np.float32), 'the same number everywhere'),
     (np.maximum(_RAMP - 0.95, 0), 'saturated'),
     (np.repeat(np.float32([0, 1]), 20), 'saturated'),
+    (np.tile(np.float32([1, 0]), (8, 1)), 'saturated'),  # a softmax, the same in all rows
+    (np.tile(np.float32([7, 7, 2]), (8, 1)), 'saturated'),
   )
   def test_tells_little(self, value, text):
     (note,) = notes({'x': value})
@@ -42,6 +44,8 @@ class OutputWatchTest(parameterized.TestCase):
   @parameterized.parameters(
     (_RAMP,),
     (np.maximum(_RAMP, 0),),  # a ReLU that lives
+    (np.tile(np.float32([0.3, -0.2]), (8, 1)),),  # a variable, for each example
+    (np.repeat(np.float32([[0.3], [-0.2]]), 10, 1),),
     (np.float32(0.5),),
     (np.float32([0, 1]),),
     (np.full(3, np.nan, np.float32),),  # said elsewhere

@@ -15,6 +15,8 @@ _SHOWN = 3
 # Fewer elements are at the extremes by chance.
 _FEWEST = 16
 _SATURATED = 0.9
+# Of functions that can be saturated.
+_LIMITS = (-1.0, 0.0, 1.0)
 
 # What follows the noun of a quantity: `gradient of the total loss`.
 _AFTER_NOUN = re.compile(r' (?=(?:of|from|after|by) )')
@@ -267,7 +269,22 @@ def _kind(value: np.ndarray) -> str:
   if value.size < _FEWEST or value.dtype.kind != 'f':
     return ''
   extreme = (value == np.min(value)) | (value == np.max(value))
-  return 'saturated' if np.count_nonzero(extreme) >= _SATURATED * value.size else ''
+  is_saturated = np.count_nonzero(extreme) >= _SATURATED * value.size
+  return 'saturated' if is_saturated and not _is_repeated(value) else ''
+
+
+def _is_repeated(value: np.ndarray) -> bool:
+  """Returns whether an output is a few numbers, all different, in each row: a variable, say.
+
+  Two of them are the least and the greatest, and no function is saturated. 0 and 1 may be what a
+  softmax or a sigmoid yields.
+  """
+  for axis in range(value.ndim):
+    first = np.take(value, [0], axis)
+    if np.array_equal(value, np.broadcast_to(first, value.shape)):
+      value = first
+  is_few = np.unique(value).size == value.size
+  return is_few and not np.isin(value, _LIMITS).all()
 
 
 def influence_notes(case: CaseUnderTest) -> list[str]:
