@@ -89,6 +89,36 @@ class Trained(tf2verify.EquivalenceCase, abc.ABC):
     return v1.train.RMSPropOptimizer(0.01, decay=0.95, momentum=0.5, epsilon=1e-6)
 
 
+class Normalized(Trained):
+  """The gradient of the offset is a factor of those of the kernel and of the scale in TF1."""
+
+  def build_tf1_graph(self, inputs, training):
+    net = v1.layers.dense(inputs, 3, use_bias=False, name='dense')
+    mean, variance = tf.nn.moments(net, [0])
+    offset = v1.get_variable('offset', [3], initializer=v1.zeros_initializer())
+    scale = v1.get_variable('scale', [3], initializer=v1.ones_initializer())
+    return tf.nn.batch_normalization(net, mean, variance, offset, scale, 1e-3)
+
+  def make_tf2_layer(self):
+    class Port(keras.Model):
+      def __init__(self):
+        super().__init__(name='port')
+        self.dense = keras.layers.Dense(3, use_bias=False, name='dense')
+        self.offset = self.add_weight(shape=(3,), initializer='zeros', name='offset')
+        self.scale = self.add_weight(shape=(3,), initializer='ones', name='scale')
+
+      def call(self, inputs):
+        net = self.dense(inputs)
+        mean, variance = tf.nn.moments(net, [0])
+        return (net - mean) / tf.sqrt(variance + 1e-3) * self.scale + self.offset
+
+    return Port()
+
+  def tf2_loss(self, outputs, labels):
+    """The same, as no rule of the proof knows it."""
+    return tf.reduce_mean(tf.square(tf.abs(labels - outputs)))
+
+
 class OtherGradientsTest(parameterized.TestCase):
   def _found(self, make, **more):
     case = type('Case', (Trained,), {'make_tf2_optimizer': lambda _: make(0.01), **more})
@@ -105,6 +135,21 @@ class OtherGradientsTest(parameterized.TestCase):
 
   def test_right_port_written_in_another_way(self):
     self.assertEqual(self._found(Rms), ())
+
+  @parameterized.parameters(True, False)
+  def test_gradients_that_are_factors_of_others(self, outside):
+    def step(self, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = self.tf2_loss(layer(inputs), labels)
+      variables = [one.value for one in layer.trainable_variables]
+      optimizer.step(tape.gradient(loss, variables), variables)
+      return loss
+
+    hooks = {name: vars(Normalized)[name] for name in ('build_tf1_graph', 'make_tf2_layer')}
+    hooks['tf2_loss'] = Normalized.tf2_loss
+    found = self._found(lambda _: OwnRms(outside), tf2_train_step=step, **hooks)
+    said = [one for one in found if 'would not at gradients that are' in one]
+    self.assertLen(said, int(outside), found)
 
   @parameterized.parameters(True, False)
   def test_an_optimizer_that_tells_nothing(self, outside):

@@ -191,7 +191,9 @@ class _Side:
     graph, targets = self._graph, self._graph.targets()
     gradients = {self._gradient(name) for name in names}
     ends = [targets[update_target(name)] for name in names]
-    behind = graph.ancestors(ends)
+    # The gradient of an offset is a factor of others: what leads to a gradient is no update.
+    own = [producer for producer, _ in gradients]
+    behind = graph.ancestors(ends) - graph.ancestors(own)
     inside: set[int] = set()
     # Nor are tables with gradients of rows slots: the model reads them, by their handles.
     variables = (op.name for op in graph.ops if op.op_type == VARIABLE and op.name not in names)
