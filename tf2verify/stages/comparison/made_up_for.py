@@ -36,7 +36,10 @@ def is_made_up_for(proof: Proof, pair: Unlike, runs: tuple[GraphRun, GraphRun]) 
   if own is None or before is None or not _differ(own[0], before[0]):
     return False
   after = runs[1].refetched(wanted, {other.tensors[0]: own[0]})
-  if after is None or len(own) != len(before):
+  if after is None:
+    # A loss refuses the labels that it gets then, and not its own: they do matter.
+    return runs[1].refetched(wanted, {other.tensors[0]: before[0]}) is not None
+  if len(own) != len(before):
     return False
   # Some may agree within a tolerance alone, which hides the difference.
   results = zip(own[1:], before[1:], after, strict=True)
