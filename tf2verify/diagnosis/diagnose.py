@@ -48,6 +48,7 @@ _OF_GRAPHS = ('outer_broadcast', 'clipped_logits')
 _WITH_GRADIENTS = ('gradients', 'loss')
 _LOOPS = frozenset({'While', 'StatelessWhile'})
 _OF_CHANGES = 'training_steps'
+_FORWARD = ('zero_randomness', 'seeded_constant', 'seeded_num_random_ops')
 _OF_GRADIENTS = 'gradients'
 # 1 - 0.999 is as far from 0.001 where it is formed in float32: no fault, where there is another.
 _OF_SETTINGS = 1e-4
@@ -119,7 +120,7 @@ def diagnose(
   is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
   if bench is None or looking is None or is_nothing or leaves_nothing(evidence, causes):
     return diagnosis
-  if stage == _OF_CHANGES:
+  if stage in (_OF_CHANGES, *_FORWARD):
     told = _of_step(diagnosis, evidence, looking)
     if told.causes != diagnosis.causes:
       return told
@@ -130,11 +131,12 @@ def diagnose(
 
 
 def _of_step(diagnosis: Diagnosis, evidence: FailedStage, looking: Looking) -> Diagnosis:
-  """Returns a diagnosis with what no edit corrects in a step; itself without any."""
+  """Returns a diagnosis with what no edit corrects in a step, or a call; itself without any."""
   run = diagnosis.run
   try:
     timed = read_times(looking.tf1, looking.tf2, _targets(evidence, run))
-    stopped = None if timed is not None else step_stops(looking, evidence, run)
+    may_stop = timed is None and evidence.stage == _OF_CHANGES
+    stopped = step_stops(looking, evidence, run) if may_stop else None
   except Exception as error:  # noqa: BLE001 - it must not cost the search for an edit
     said = ' '.join(f'{type(error).__name__}: {error}'.split())[:200]
     note = f'reads before and after updates, and stops, were not looked for: {said}'

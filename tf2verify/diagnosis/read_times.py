@@ -1,9 +1,10 @@
-"""Variables that one side reads before a step updates them, and the other side after it.
+"""Variables that one side reads before it updates them, and the other side after it.
 
 A generator that is trained after the discriminator of the same step reads its new weights; trained
 from one forward pass, the old ones. So it is with a copy of the weights (a target network, a moving
-average) and with a loss that is returned. No operation is another one then. Whether that is all
-that differs can be tried: the side that reads the old values is given those that it writes itself.
+average), with a loss that is returned, and with statistics that a forward pass counts and
+normalizes by. No operation is another one then. Whether that is all that differs can be tried: the
+side that reads the old values is given those that it writes itself.
 """
 
 import dataclasses
@@ -23,6 +24,8 @@ RULE = 'read_before_or_after_update'
 _UPDATE = 'update of '
 _GRADIENT = 'gradient '
 _LOSS = 'loss'
+_OUTPUT = 'output '
+_AFTER = ' after its update'
 _SHOWN = 3
 # Whose graphs are looked at; the values of all are.
 _MOST_TARGETS = 24
@@ -50,7 +53,7 @@ def read_times(
   """Returns that variables are read before their update on one side, where that explains all.
 
   Args:
-    tf1: the tf1 side's run of a training step.
+    tf1: the tf1 side's run, of a training step or a forward pass.
     tf2: the port's.
     failing: names of the targets that differ.
   """
@@ -69,6 +72,8 @@ class _Side:
     self.graph = graph
     self.targets = graph.targets()
     self.leaves = {op.name: n for n, op in enumerate(graph.ops) if op.op_type == VARIABLE}
+    # What a graph with writes reads after them, by the variable.
+    self.late = {name.partition(_AFTER)[0]: n for name, n in self.leaves.items() if _AFTER in name}
     self.written: dict[str, tuple[int, TensorKey]] = {}
     for name, position in self.targets.items():
       inputs = graph.ops[position].inputs
@@ -78,6 +83,16 @@ class _Side:
   def behind(self, target: str) -> set[int]:
     """Returns what a target depends on, but for what it yields itself."""
     return self.graph.ancestors([self.targets[target]])
+
+  def new_value(self, name: str) -> int:
+    """Returns the operation that yields what a variable becomes, as it is read after that."""
+    return self.late.get(name, self.written[name][1][0])
+
+  def reads_new(self, name: str, behind: Collection[int]) -> bool:
+    """Returns whether some operations depend on what a variable becomes."""
+    new = self.written[name][1][0]
+    is_computed = new in behind and self.graph.ops[new].op_type != VARIABLE
+    return is_computed or self.late.get(name) in behind
 
 
 def _read_late(late: OpGraph, early: OpGraph, failing: Collection[str]) -> list[str]:
@@ -89,12 +104,11 @@ def _read_late(late: OpGraph, early: OpGraph, failing: Collection[str]) -> list[
       continue
     own = written_variable(late.ops[one.targets[target]]) if target.startswith(_UPDATE) else ''
     new, old = one.behind(target), other.behind(target)
-    for name, (_, key) in one.written.items():
-      known = other.written.get(name)
-      if name == own or known is None or name not in other.leaves:
+    for name in one.written:
+      if name == own or name not in other.written or name not in other.leaves:
         continue
-      is_late = key[0] in new and late.ops[key[0]].op_type != VARIABLE
-      if is_late and known[1][0] not in old and other.leaves[name] in old:
+      is_old = other.written[name][1][0] not in old and other.late.get(name) not in old
+      if one.reads_new(name, new) and is_old and other.leaves[name] in old:
         found[name] = None
   return list(found)
 
@@ -198,22 +212,23 @@ def _said(
   """
   late, early = graphs
   one, other = _Side(late), _Side(early)
-  written_there = {one.written[name][1][0] for name in names}
+  written_there = {one.new_value(name) for name in names}
   reader = _reader(one, written_there, failing)
   old_reader = _reader(other, {other.leaves[name] for name in names}, failing)
   sides = ('the port', 'TF1') if is_port else ('TF1', 'the port')
   when = 'before' if is_port else 'after'
+  of = 'call' if _OUTPUT in ' '.join(failing) else 'step'
   cause = Cause(
     f'{sides[0]} computes {_listed(failing)} from {_shown(names)} after the update of the same '
-    f'step{_at(late, reader)}, {sides[1]} from the values before it{_at(early, old_reader)}: '
+    f'{of}{_at(late, reader)}, {sides[1]} from the values before it{_at(early, old_reader)}: '
     f'compute it from the values {when} the update in the port, as TF1 does',
     '',
     RULE,
     numbers=f'from its own new values {sides[1]} computes what {sides[0]} does, to {greatest:.1g}',
   )
   places = ((early, old_reader), (late, reader))[:: 1 if is_port else -1]
-  read = next((n for n in names if _reads(late, reader, one.written[n][1][0])), names[0])
-  one_text, other_text = (read, f'{read} after its update')[:: 1 if is_port else -1]
+  read = next((n for n in names if _reads(late, reader, one.new_value(n))), names[0])
+  one_text, other_text = (read, f'{read}{_AFTER}')[:: 1 if is_port else -1]
   source = bare_source(*places)
   difference = GraphDifference(
     GraphAspect.WIRING, source.tf1_op, source.tf1_type, 'variable', one_text, other_text
@@ -249,6 +264,9 @@ def _listed(failing: Collection[str]) -> str:
   """Returns what differs first: losses, then gradients, then what is made of them."""
   if any(name.startswith(_LOSS) for name in failing):
     return 'the loss that the step returns'
+  outputs = [n for n in failing if n.startswith(_OUTPUT)]
+  if outputs:
+    return _shown(outputs)
   gradients = [n.removeprefix(_GRADIENT) for n in failing if n.startswith(_GRADIENT)]
   if gradients:
     return f'the gradient of {_shown(gradients)}'

@@ -49,6 +49,17 @@ def _dense(x, w):
   return [tf.multiply(net, w, name='mul')], []
 
 
+def _counts(x, w):
+  """Reads a variable, writes it, and reads it again twice."""
+  before = tf.multiply(x, w.read_value(), name='before')
+  with tf.control_dependencies([before]):
+    written = w.assign_add(x, read_value=False)
+  with tf.control_dependencies([written]):
+    after = tf.multiply(x, w.read_value(), name='after')
+    again = tf.multiply(x, w.read_value(), name='again')
+  return [before, after, again], [written]
+
+
 class FetchTest(absltest.TestCase):
   def test_any_tensor_can_be_fetched(self):
     made = _Made(_dense)
@@ -215,6 +226,24 @@ class RecomputeTest(absltest.TestCase):
     # The loop captures the handle of the variable, of which no value can be given.
     [found] = _Made(build).alone('net', x=_X + 1)
     np.testing.assert_array_equal(found, -(_X + 1) * 8)
+
+
+class LateReadTest(absltest.TestCase):
+  def test_a_part_reads_what_the_run_has_written(self):
+    made = _Made(_counts)
+    wanted = _X * (2 + _X)
+    for name in ('after', 'again'):
+      np.testing.assert_array_equal(made.alone(name, x=_X)[0], wanted)
+      # The value before the write, which is given, is another one.
+      np.testing.assert_array_equal(made.alone(name, x=_X, w=_X)[0], wanted)
+    np.testing.assert_array_equal(made.alone('before', x=_X, w=_X)[0], _X * _X)
+
+  def test_a_part_is_given_what_it_reads_after_a_write(self):
+    made = _Made(_counts)
+    given = {'w after its update': np.array([3.0, 4.0, 5.0], np.float32)}
+    for name in ('after', 'again'):
+      (found,) = made.alone(name, x=_X, **given)
+      np.testing.assert_array_equal(found, _X * [3, 4, 5])
 
 
 if __name__ == '__main__':

@@ -21,6 +21,7 @@ class Part:
     fetches: the wanted tensors.
     feeds: the given ones.
     read: names of the handles' operations of variables that are read of which no value is given.
+    unknown: what is read of variables after a write, of which no value is given.
   """
 
   def __init__(
@@ -31,10 +32,13 @@ class Part:
     wanted: Sequence[str],
     given: Mapping[str, np.ndarray],
     changes: Sequence[NodeChange] = (),
+    late: Mapping[str, str] | None = None,
   ) -> None:
     self.nodes: list[Any] = []
     self.feeds: dict[str, np.ndarray] = {}
     self.read: set[str] = set()
+    self.unknown: set[str] = set()
+    self._late = late or {}
     self._prefix = prefix
     self._nodes = nodes
     self._reads = reads
@@ -85,6 +89,8 @@ class Part:
     if tensor in self._given:
       return self._placeholder(tensor, self._given[tensor])
     name, _, number = tensor.rpartition(':')
+    if name in self._late:
+      self.unknown.add(self._late[name])
     producer = self._nodes[name]
     if producer.op == 'IdentityN':  # a loop in rounds: what else it yields is not wanted
       return self._input(with_output(producer.input[int(number)]))
@@ -99,6 +105,8 @@ class Part:
   def _known_as(self, tensor: str) -> str:
     """Returns the name under which a read of a variable may be given."""
     node = self._nodes[tensor.rpartition(':')[0]]
+    if node.name in self._late:
+      return self._late[node.name]
     handle = node.input[0] if node.op == 'ReadVariableOp' else node.name
     read = self._reads.get(with_output(handle).rpartition(':')[0], tensor)
     return read if read in self._given else tensor

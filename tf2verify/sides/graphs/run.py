@@ -10,13 +10,14 @@ import tensorflow as tf
 from tf2verify.environment import time_limit
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
-from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.double_precision import widen, with_64_bits
 from tf2verify.sides.graphs.extraction import called
 from tf2verify.sides.graphs.inlining import with_output
+from tf2verify.sides.graphs.late_reads import is_reference, late_reads, may_write, run_for
 from tf2verify.sides.graphs.parts import Part
+from tf2verify.sides.graphs.places import place_anywhere
 
 v1 = tf.compat.v1
 
@@ -41,28 +42,10 @@ def open_session(graph: tf.Graph) -> Any:
 def imported(graph_def: Any) -> tf.Graph:
   """Returns the graph of a GraphDef."""
   graph = tf.Graph()
-  _place_anywhere(graph_def)
+  place_anywhere(graph_def)
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')
   return graph
-
-
-def _place_anywhere(graph_def: Any) -> None:
-  """Takes the device off operations that run there anyway: in an import each takes its time."""
-  devices = {node.device for node in graph_def.node if node.device}
-  if not devices or tf.config.list_logical_devices('GPU'):
-    return
-  default = {device for device in devices if _is_first_cpu(device)}
-  for node in graph_def.node:
-    if node.device in default:
-      node.device = ''
-
-
-def _is_first_cpu(device: str) -> bool:
-  known = tf.DeviceSpec.from_string(device)
-  place = known.job, known.replica, known.task, known.device_type, known.device_index
-  anywhere = ('localhost', 0, 0, 'CPU', 0)
-  return all(one in (None, other) for one, other in zip(place, anywhere, strict=True))
 
 
 class GraphRun:
@@ -102,13 +85,14 @@ class GraphRun:
     # and where functions draw, it needs a fresh session. Or it would see variables that the first
     # one has changed: they are given their values again, for which those that are no resources
     # write into what may have been fetched before.
-    run = list(_run_for(graph, op_graph))
+    run = list(run_for(graph, op_graph))
     self._draws = [op.outputs[0].name for op in run if is_random_op(op.type)]
     self._drawn: dict[str, np.ndarray] = {}
     self._values: dict[str, np.ndarray] = {}
-    written = {tensor.dtype for op in run if _may_write(op) for tensor in op.inputs}
+    self._after: dict[str, np.ndarray] = {}  # of variables, once they are written
+    written = {tensor.dtype for op in run if may_write(op) for tensor in op.inputs}
     self._writes = tf.resource in written
-    self._fresh_each_time = draws_in_functions(graph, run) or any(map(_is_reference, written))
+    self._fresh_each_time = draws_in_functions(graph, run) or any(map(is_reference, written))
 
   def refetched(
     self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
@@ -286,6 +270,7 @@ class GraphRun:
   def give(self, values: Mapping[str, np.ndarray]) -> None:
     """Gives the graph values, by tensor name, in place of what it computes, from now on."""
     self._feeds = {**self._feeds, **values}
+    self._after = {}
 
   def restart(self, prepare: Callable[[Any], None], feeds: Mapping[str, np.ndarray]) -> None:
     """Goes from other values from now on, as another run of the same graph would.
@@ -295,7 +280,7 @@ class GraphRun:
       feeds: by tensor name.
     """
     self._prepare, self._feeds = prepare, feeds
-    self._drawn, self._values = {}, {}
+    self._drawn, self._values, self._after = {}, {}, {}
     if self._session is not None and not self._fresh_each_time and not self._draws:
       prepare(self._session)  # the session knows how to run the graph already
     else:
@@ -307,6 +292,22 @@ class GraphRun:
       self._graph_def = self._graph.as_graph_def()
       self._nodes = {node.name: node for node in self._graph_def.node}
     return self._nodes
+
+  @functools.cached_property
+  def _late(self) -> Mapping[str, str]:
+    return late_reads(self._graph, self.op_graph) if self._writes else {}
+
+  def _late_values(self, tensors: Iterable[str]) -> dict[str, np.ndarray]:
+    """Returns what the run reads of variables after it has written them.
+
+    Raises:
+      KeyError: it does not run.
+    """
+    found = self._values_at([name for name in sorted(tensors) if name not in self._after])
+    if found is None:
+      raise KeyError('a read after a write')
+    self._after.update(found)
+    return {name: self._after[name] for name in tensors}
 
   def close(self) -> None:
     """Lets go of the session; a later `fetch` opens another."""
@@ -322,8 +323,13 @@ class GraphRun:
     changes: Sequence[NodeChange] = (),
   ) -> Part | None:
     try:
-      make = functools.partial(Part, f'part_{number}/', self.nodes(), self._reads, wanted)
+      make = functools.partial(
+        Part, f'part_{number}/', self.nodes(), self._reads, wanted, late=self._late
+      )
       part = make(given, changes)
+      if part.unknown:
+        given = {**self._late_values(part.unknown), **given}
+        part = make(given, changes)
       values = self._values_of(part.read)
       return make({**values, **given}, changes) if values else part
     except (KeyError, TypeError):  # something is not there, or no value: a handle, a list
@@ -381,18 +387,3 @@ class GraphRun:
       None if part is None else [np.asarray(array) for array in arrays]
       for part, arrays in zip(parts, values, strict=True)
     ]
-
-
-def _may_write(op: tf.Operation) -> bool:
-  """Returns whether an operation changes a variable, if its inputs are one; not so `ScatterNd`."""
-  return 'Assign' in op.type or 'Scatter' in op.type
-
-
-def _is_reference(dtype: tf.DType) -> bool:
-  return bool(dtype != dtype.base_dtype)
-
-
-def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
-  """Returns the operations that run when any tensor of an op graph is fetched."""
-  first = (name for op in op_graph.ops for name in op.tensors[:1])
-  return ops_run_by(graph.get_tensor_by_name(name).op for name in first).values()
