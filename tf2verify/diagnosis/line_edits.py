@@ -20,6 +20,7 @@ from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.trials import is_left
 from tf2verify.diagnosis.line_proposals import OF_SETTINGS, Proposals
 from tf2verify.diagnosis.looking import Looking, Place
+from tf2verify.diagnosis.loss_weights import weight_edits
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.stop_edits import stop_edits
 from tf2verify.numerics.agreement import Agreement, agreement
@@ -68,6 +69,15 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
       found = [again.computed(op.tensors[:1], changes) for changes in ((), proposal.changes)]
       outputs = tuple(None if one is None else one[0] for one in found)
       yield _mistake(looking, (outputs[0], outputs[1]), places[0], line, proposal)
+
+
+def weight_mistakes(looking: Looking) -> Iterator[Mistake]:
+  """Yields other weights of what a training step differentiates, where its gradients differ."""
+  sources = looking.arriving() if looking.is_of_step and looking.is_of_gradients else []
+  if sources:
+    place = looking.place(sources[0])
+    for line, proposal in weight_edits(looking):
+      yield _mistake(looking, (None, None), place, line, proposal)
 
 
 def _proposed(

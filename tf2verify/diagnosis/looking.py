@@ -15,7 +15,7 @@ from tf2verify.diagnosis.divergence.trials import Trials
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.places import source_record
-from tf2verify.records.op_graph import NodeChange
+from tf2verify.records.op_graph import NodeChange, OpGraph
 
 # How graphs call what a stage compares.
 TARGET_OF = {
@@ -34,6 +34,7 @@ TARGET_OF = {
   'shadow': 'update of shadow of',
   'global step': 'update of global step',
 }
+_GRADIENT = 'gradient '
 
 # Searches past sources without an effect: what they hide may be one again.
 _MOST_SEARCHES = 3
@@ -42,6 +43,28 @@ _MOST_SEARCHES = 3
 def targets_of(compared: Iterable[tuple[str, str]]) -> list[str]:
   """Returns the graphs' names of what is compared, by quantity and tf1 subject."""
   return [f'{TARGET_OF[quantity]} {name}' for quantity, name in compared if quantity in TARGET_OF]
+
+
+def first_targets(graph: OpGraph, targets: Sequence[str]) -> list[str]:
+  """Returns targets without those that are computed from gradients which differ as well.
+
+  An optimizer has operations for each variable, and those of tf1 and of the port are often pairs
+  where those of the gradients are none: what is wrong before them would seem to be in them.
+
+  Args:
+    graph: of the tf1 side.
+    targets: names of what differs.
+  """
+  ends = graph.targets()
+  of_gradients = [ends[name] for name in targets if name.startswith(_GRADIENT) and name in ends]
+  made = {n for end in of_gradients for n, _ in graph.ops[end].inputs}
+  made = {n for n in made if not graph.ops[n].is_leaf}
+
+  def follows(name: str) -> bool:
+    is_gradient = name.startswith(_GRADIENT) or name not in ends
+    return not is_gradient and not made.isdisjoint(graph.ancestors([ends[name]]))
+
+  return [name for name in targets if not follows(name)] if made else list(targets)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,7 +111,8 @@ class Looking:
       whole: see `Divergence`.
       further: targets besides these, in this search and those that follow it.
     """
-    self._targets = [*targets, *further] if targets else []
+    known = first_targets(tf1.op_graph, targets)
+    self._targets = [*known, *further] if targets else []
     self._behind_too = further
     self._least = least
     self.tf1 = tf1
@@ -120,7 +144,17 @@ class Looking:
   @property
   def is_of_changes(self) -> bool:
     """Whether what differs is by how much variables change, each by the same code."""
+    return self.is_of_step and not self.is_of_gradients
+
+  @property
+  def is_of_step(self) -> bool:
+    """Whether it is in a training step."""
     return self._least > 0
+
+  @property
+  def is_of_gradients(self) -> bool:
+    """Whether gradients differ, from which updates follow that are not looked at."""
+    return any(name.startswith(_GRADIENT) for name in self._targets)
 
   def of_all_variables(self) -> 'Looking':
     """Returns the search behind the updates of all variables, whether they differ or not.

@@ -13,7 +13,6 @@ from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts,
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.exchanges import exchanged_variables
-from tf2verify.diagnosis.line_edits import line_edits
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
@@ -84,16 +83,14 @@ class Repairing:
     judged = self._single(plainer_edits(first, self._mistakes, judged.passes)) or judged
     return self._judged_mistakes(before, judged, note)
 
-  def by_one_line(self, looking: Looking) -> Found | None:
-    """Returns one edit of one line with which the stage passes; None where none is found.
-
-    It needs no partner in tf1, and is for what all others have not explained.
+  def by_one_edit(self, proposed: Iterable[Mistake]) -> Found | None:
+    """Returns one edit with which the stage passes; None where none of some is found to be so.
 
     Args:
-      looking: the search in the port as it is.
+      proposed: edits, which need no partner in tf1.
     """
     before = self._bench.judged([])
-    judged = self._single(line_edits(looking))
+    judged = self._single(proposed)
     return None if judged is None else self._judged_mistakes(before, judged, '')
 
   def _single(self, proposed: Iterable[Mistake]) -> Judged | None:
