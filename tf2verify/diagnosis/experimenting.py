@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.each_alone import with_each_alone
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.line_edits import line_edits, weight_mistakes
+from tf2verify.diagnosis.line_edits import line_edits, step_edits
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.patterns.op_text import only_shapes
@@ -56,7 +56,7 @@ def with_experiments(
     if explains_itself and _is_left_out(evidence, diagnosis.run, bench.causes([])):
       return dataclasses.replace(diagnosis, sources=(), growth=(), experimented=True)
     repairing = Repairing(bench, only_first)
-    found = repairing.by_one_edit(weight_mistakes(looking)) or repairing.found(looking)
+    found = repairing.by_one_edit(step_edits(looking)) or repairing.found(looking)
     told, found = _told(diagnosis, evidence, bench, found)
     simpler = None
     if _is_unexplained(told, found) or any(_is_of_order(looking, m) for m in found.mistakes):

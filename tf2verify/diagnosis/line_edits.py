@@ -15,6 +15,7 @@ import numpy as np
 
 from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
 from tf2verify.diagnosis.corrections import correction, lines_at
+from tf2verify.diagnosis.count_edits import count_edits
 from tf2verify.diagnosis.decisions import decides_alike
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.trials import is_left
@@ -71,13 +72,15 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
       yield _mistake(looking, (outputs[0], outputs[1]), places[0], line, proposal)
 
 
-def weight_mistakes(looking: Looking) -> Iterator[Mistake]:
-  """Yields other weights of what a training step differentiates, where its gradients differ."""
-  sources = looking.arriving() if looking.is_of_step and looking.is_of_gradients else []
-  if sources:
-    place = looking.place(sources[0])
-    for line, proposal in weight_edits(looking):
-      yield _mistake(looking, (None, None), place, line, proposal)
+def step_edits(looking: Looking) -> Iterator[Mistake]:
+  """Yields edits of a training step that its numbers show: of a loss's weights, or a count."""
+  sources = looking.arriving() if looking.is_of_step else []
+  if not sources:
+    return
+  place = looking.place(sources[0])
+  edits = weight_edits(looking) if looking.is_of_gradients else count_edits(looking)
+  for line, proposal in edits:
+    yield _mistake(looking, (None, None), place, line, proposal)
 
 
 def _proposed(

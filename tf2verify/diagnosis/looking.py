@@ -142,6 +142,11 @@ class Looking:
     )
 
   @property
+  def targets(self) -> Sequence[str]:
+    """Names of what differs that is looked behind."""
+    return self._targets
+
+  @property
   def is_of_changes(self) -> bool:
     """Whether what differs is by how much variables change, each by the same code."""
     return self.is_of_step and not self.is_of_gradients

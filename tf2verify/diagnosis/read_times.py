@@ -124,21 +124,48 @@ def _left(
 
   None where more than rounding is left of any, or not all can be computed so.
   """
-  sides = _Side(tf1.op_graph), _Side(tf2.op_graph)
-  wanted = [name for name in failing if all(name in side.targets for side in sides)]
+  graphs = tf1.op_graph, tf2.op_graph
   given = _new_values(early, names)
-  if len(wanted) < len(failing) or not given:
-    return None
-  tensors = [
-    [side.graph.tensor(side.graph.ops[side.targets[name]].inputs[0]) for name in wanted]
-    for side in sides
-  ]
-  before = [run.fetch(n) for run, n in zip((tf1, tf2), tensors, strict=True)]
   number = 0 if early is tf1 else 1
-  new = early.from_other_values(tensors[number], given)
-  if new is None:
+  wanted = written_tensors(graphs[number], failing)
+  new = early.from_other_values(wanted, given) if wanted and given else None
+  return None if new is None else left_with(tf1, tf2, failing, number, new)
+
+
+def written_tensors(graph: OpGraph, names: Collection[str]) -> list[str]:
+  """Returns what targets are given, by name; nothing where a side lacks one."""
+  targets = graph.targets()
+  if not all(name in targets for name in names):
+    return []
+  return [graph.tensor(graph.ops[targets[name]].inputs[0]) for name in names]
+
+
+def left_with(
+  tf1: InspectableRun,
+  tf2: InspectableRun,
+  failing: Collection[str],
+  number: int,
+  new: Sequence[np.ndarray],
+) -> float | None:
+  """Returns what is left of differences where one side yields other values.
+
+  Args:
+    tf1: the tf1 side's run.
+    tf2: the port's.
+    failing: names of the targets that differ.
+    number: 0 if these are values of tf1, 1 for those of the port.
+    new: see `written_tensors`.
+
+  Returns:
+    A part of tf1's greatest element; None where more than rounding is left of any.
+  """
+  sides = _Side(tf1.op_graph), _Side(tf2.op_graph)
+  tensors = [written_tensors(side.graph, failing) for side in sides]
+  if not all(tensors):
     return None
-  after = [new if n == number else values for n, values in enumerate(before)]
+  before = [run.fetch(n) for run, n in zip((tf1, tf2), tensors, strict=True)]
+  after = [list(new) if n == number else values for n, values in enumerate(before)]
+  wanted = list(failing)
   before, after = (
     [_made(run, side, wanted, v) for run, side, v in zip((tf1, tf2), sides, known, strict=True)]
     for known in (before, after)
