@@ -13,13 +13,15 @@ from tf2verify.records.diagnosis import About, Cause
 _Array = np.ndarray[Any, Any]
 # Of the greatest change of a slot.
 _ROUNDING = 1e-5
+# Of the greatest change of any variable.
+_NOTHING = 1e-5
 # Rules of optimizers by which a variable goes on where its gradient is zero.
 _WITH_MOMENTUM = frozenset(('adam', 'adamax', 'momentum', 'nadam'))
 
 
 def pruned(evidence: TrainingEvidence) -> Cause | None:
   """Names trainable variables that only the step of one side moves."""
-  rests = {pair.name: (pair.tf1.rests, pair.tf2.rests) for pair in evidence.moves}
+  rests = {pair.name: (pair.tf1.rests, pair.tf2.rests) for pair in _clear(evidence.moves)}
   if all(one for one, _ in rests.values()) or all(other for _, other in rests.values()):
     return None
   # What the port gives a gradient is not left out: it may be zero, or several updates of it
@@ -47,6 +49,21 @@ def pruned(evidence: TrainingEvidence) -> Cause | None:
     )
     return Cause(text, explains=explains, variables=tuple(kept_by_port))
   return None
+
+
+def _clear(moves: Sequence[StepPair]) -> list[StepPair]:
+  """Returns variables without those that at most the rounding of a gradient moves.
+
+  The gradient of a bias before a batch norm is zero, and rounding: one side may have nothing of it.
+  """
+  by_pair = [max(_greatest_change(pair.tf1), _greatest_change(pair.tf2)) for pair in moves]
+  least = _NOTHING * max(by_pair, default=0.0)
+  return [pair for pair, moved in zip(moves, by_pair, strict=True) if moved == 0 or moved > least]
+
+
+def _greatest_change(move: VariableStep) -> float:
+  start, end = move.whole or (move.start, move.end)
+  return float(np.max(np.abs(end.astype(np.float64) - start), initial=0.0))
 
 
 def _in_turns(number: int, names: Sequence[str], side: str) -> str:
