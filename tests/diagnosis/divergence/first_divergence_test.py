@@ -73,6 +73,22 @@ class SourcesTest(parameterized.TestCase):
     ops = divergence.pairing.tf1.ops
     self.assertEqual([ops[n].name for n in source.regions.tf1.inner], ['b/act'])
 
+  def test_what_cannot_run_alone_is_named_before_rounding(self):
+    def build(g, ulps, slope):
+      norm = g.op('Norm', 'norm', g.input(_X), compute=lambda x: x + np.spacing(x) * ulps)
+      rows = g.op('LeakyRelu', 'rows', norm, compute=lambda x: np.where(x > 0, x, x * slope))
+      g.target('output', rows)
+
+    for slope, expected in ((0.3, ['rows']), (0.2, ['norm'])):
+      one, two = both(
+        lambda g: build(g, 0, np.float32(0.2)),
+        lambda g, slope=slope: build(g, 1, np.float32(slope)),
+      )
+      port = two.run()
+      with mock.patch.object(port, 'recompute', lambda requests: [None for _ in requests]):
+        divergence = Divergence(one.run(), port, [])
+      self.assertEqual(_ends(divergence), expected)
+
   def test_sizes_that_each_side_reads_for_itself_are_no_source(self):
     def build(g, read, slope):
       x = g.input(_X)

@@ -178,6 +178,17 @@ class RecomputeTest(absltest.TestCase):
     [mul] = made.alone('mul', exp=_X)
     np.testing.assert_array_equal(mul, _X * 2)
 
+  def test_rows_of_a_variable_are_those_of_a_given_value(self):
+    def build(x, w):
+      return [tf.add(tf.gather(w, [2, 0]), x[:2], name='sum'), tf.identity(w, name='read')], []
+
+    made = _Made(build)
+    self.assertIn('ResourceGather', {node.op for node in made.run.nodes().values()})
+    [found] = made.alone('sum', x=_X, w=np.float32([5, 6, 7]))
+    np.testing.assert_array_equal(found, [8, 3])
+    [found] = made.alone('sum', x=_X)
+    np.testing.assert_array_equal(found, [3, 0])
+
   def test_a_part_takes_along_what_it_needs_alone(self):
     def build(x, w):
       looped = tf.while_loop(lambda i, _: i < 2, lambda i, s: (i + 1, s + s), [0, x])[1]
@@ -209,6 +220,34 @@ class RecomputeTest(absltest.TestCase):
     self.assertIsNone(found[1])
     for index in (0, 2):
       np.testing.assert_array_equal(found[index][0], three)
+
+  def test_a_convolution_of_another_rank_is_none(self):
+    # oneDNN's kernel ends the process; this is never reached.
+    def build(x, w):
+      image = tf.reshape(x, [1, 3, 1, 1], name='image')
+      net = tf.nn.conv2d(image, tf.reshape(w, [1, 3, 1, 1], name='kernel'), 1, 'SAME', name='conv')
+      return [tf.exp(net, name='net')], []
+
+    made = _Made(build)
+    kernel = np.ones([1, 3, 1, 1], np.float32)
+    self.assertIsNone(made.alone('net', image=np.ones([1, 3, 1], np.float32), kernel=kernel))
+    self.assertIsNotNone(made.alone('net', image=np.ones([1, 5, 1, 1], np.float32), kernel=kernel))
+
+  def test_a_convolution_of_unknown_rank_is_none_where_values_change(self):
+    def build(x, w):
+      shape = v1.placeholder_with_default([1, 3, 1, 1], [None], name='shape')
+      shape = v1.placeholder_with_default(shape, None)
+      image = tf.reshape(x, shape, name='image')
+      kernel = tf.reshape(w, [1, 3, 1, 1], name='kernel')
+      return [tf.nn.conv2d(image, kernel, 1, 'SAME', name='net')], []
+
+    made = _Made(build)
+    self.assertIsNone(made.alone('net', x=_X))
+    wanted = [made.names['net']]
+    refused = {made.names['image']: np.ones([1, 3, 1], np.float32)}
+    self.assertIsNone(made.run.refetched(wanted, refused))
+    fitting = {made.names['image']: np.ones([1, 5, 1, 1], np.float32)}
+    self.assertIsNotNone(made.run.refetched(wanted, fitting))
 
   def test_writes_are_left_out(self):
     def build(x, w):

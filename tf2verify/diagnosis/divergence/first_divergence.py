@@ -14,11 +14,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.behind_updates import behind_updates
 from tf2verify.diagnosis.divergence.held_otherwise import HeldOtherwise
-from tf2verify.diagnosis.divergence.outputs import (
-  can_fetch,
-  read_in_parts,
-  size_arithmetic,
-)
+from tf2verify.diagnosis.divergence.outputs import can_fetch, read_in_parts, size_arithmetic
 from tf2verify.diagnosis.divergence.portions import Repeats, past_the_first, portions
 from tf2verify.diagnosis.divergence.reach import Reach, is_gone
 from tf2verify.diagnosis.divergence.reassociation import reassociated
@@ -33,6 +29,7 @@ from tf2verify.diagnosis.divergence.sources import (
   found_source,
   without_echoes,
 )
+from tf2verify.diagnosis.divergence.unjudged import sources_as_they_are
 from tf2verify.diagnosis.divergence.updates import Updates
 from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
 from tf2verify.diagnosis.divergence.variable_views import variable_views
@@ -130,6 +127,9 @@ class Divergence:
       if not self._in_own_order:
         break
       self.pairing.part(*self._in_own_order, for_good=True)
+    if all(source.agreement.is_rounding for source in found):
+      runs = self._tf1, self._tf2
+      found += sources_as_they_are(self.unjudged, *runs, self.agreements, self._views)
     return found
 
   def _pair_shared(self) -> None:

@@ -12,6 +12,10 @@ from tf2verify.tensorflow_internals.graphs import op_definition
 
 v1 = tf.compat.v1
 
+# Reads rows of a variable by its handle.
+_GATHER = 'ResourceGather'
+_MOST_CONSTANT = 64
+
 
 class Part:
   """The nodes between some given tensors and some wanted ones, under names of their own.
@@ -68,13 +72,15 @@ class Part:
     data = [name for name in node.input if not name.startswith('^')]
     for slot, name in enumerate(data):
       if slot in replaced:
-        copied.input.append(self._placeholder(f'{node.name}/{slot}', replaced[slot]))
+        copied.input.append(self._value(f'{node.name}/{slot}', replaced[slot]))
       else:
         copied.input.append(self._input(with_output(name)))
     for change in changes:
       for one in change.inserted:
         operand = self._input(one.tensor) if one.tensor else ''
         self.nodes += insert(copied, one, operand)
+    if node.op == _GATHER and self._is_given(data[0]):
+      self._gather_from_value(copied)
     for attribute in ('_class', '_output_shapes'):
       copied.attr.pop(attribute, None)
     for change in changes:
@@ -82,6 +88,10 @@ class Part:
         set_attribute(copied.attr[attribute], value)
       set_kind(copied, change)
     self.nodes.append(copied)
+
+  def _is_given(self, handle: str) -> bool:
+    """Returns whether the value of a variable is given."""
+    return self._known_as(with_output(handle)) in self._given
 
   def _input(self, tensor: str) -> str:
     if tensor not in self._given:
@@ -117,9 +127,31 @@ class Part:
       self.feeds[name + ':0'] = value
       node = v1.NodeDef(name=name, op='Placeholder')
       node.attr['dtype'].type = _dtype_of(value).as_datatype_enum
-      node.attr['shape'].shape.unknown_rank = True
+      # With its shape the import refuses what does not fit: some kernels end the process instead.
+      node.attr['shape'].shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
       self.nodes.append(node)
     return name
+
+  def _gather_from_value(self, node: Any) -> None:
+    """Makes what reads rows of a variable by its handle read those of its value."""
+    axis = self._value(f'{node.name}/axis', np.int32(node.attr['batch_dims'].i))
+    node.op = 'GatherV2'
+    node.input.append(axis)
+    node.attr['Tparams'].CopyFrom(node.attr['dtype'])
+    node.attr['Taxis'].type = tf.int32.as_datatype_enum
+    for attribute in ('dtype', 'validate_indices'):
+      node.attr.pop(attribute, None)
+
+  def _value(self, name: str, value: Any) -> str:
+    """Returns what yields a value: a constant where shapes may follow from it, as from an axis."""
+    array = np.asarray(value)
+    if array.size > _MOST_CONSTANT or array.dtype.kind not in 'iuf':
+      return self._placeholder(name, value)
+    node = v1.NodeDef(name=f'{self._prefix}given/{name}', op='Const')
+    node.attr['dtype'].type = _dtype_of(array).as_datatype_enum
+    node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(array))
+    self.nodes.append(node)
+    return str(node.name)
 
 
 def insert(node: Any, one: Inserted, operand: str = '') -> list[Any]:

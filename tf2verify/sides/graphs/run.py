@@ -18,6 +18,7 @@ from tf2verify.sides.graphs.inlining import with_output
 from tf2verify.sides.graphs.late_reads import is_reference, late_reads, may_write, run_for
 from tf2verify.sides.graphs.parts import Part
 from tf2verify.sides.graphs.places import place_anywhere
+from tf2verify.sides.graphs.ranks import keeps_ranks, refuse_unknown_ranks
 
 v1 = tf.compat.v1
 
@@ -74,7 +75,7 @@ class GraphRun:
     """
     self.op_graph = op_graph
     self.layouts = layouts or {}
-    self._graph = graph
+    self.graph = graph
     self._feeds = feeds
     self._prepare = prepare
     self._reads = reads
@@ -106,6 +107,8 @@ class GraphRun:
     Returns:
       None where it cannot be run so.
     """
+    if not keeps_ranks(self.graph, given, self._values_at):
+      return None
     known, self._feeds = self._feeds, {**self._feeds, **given}
     try:
       return self.fetch(tensors)
@@ -127,7 +130,7 @@ class GraphRun:
     is_new = self._session is None or self._fresh_each_time
     if is_new:
       self.close()
-      self._session = open_session(self._graph)
+      self._session = open_session(self.graph)
     if is_new or self._writes:
       self._prepare(self._session)
     options = v1.RunOptions(timeout_in_ms=1000 * seconds)
@@ -219,14 +222,13 @@ class GraphRun:
       None where it cannot be run so.
     """
     values = self._values_at([*self._feeds, *self._draws])
-    part = None if values is None else self._part(0, tensors, {**values, **given})
-    found = self._run_parts([part])
+    known = {} if values is None else {**values, **given}
+    found = self._run_parts([self._part(0, tensors, known) if known else None])
     return None if found is None else found[0]
 
   def _values_at(self, tensors: Sequence[str]) -> dict[str, np.ndarray] | None:
-    names = list(dict.fromkeys(tensors))
     try:
-      return dict(zip(names, self.fetch(names), strict=True))
+      return dict(zip(names := [*dict.fromkeys(tensors)], self.fetch(names), strict=True))
     except (tf.errors.OpError, ValueError, TypeError):
       return None
 
@@ -244,7 +246,7 @@ class GraphRun:
     names = {op.tensors[0]: op.name for op in self.op_graph.ops if op.op_type == VARIABLE}
     by = {names[read]: with_output(handle) for handle, read in self._reads.items()}
     self.fetch(held[:1])  # draws the random numbers that are fed
-    graph = imported(self._graph.as_graph_def())
+    graph = imported(self.graph.as_graph_def())
     feeds = {**self._feeds, **({} if self._fresh_each_time else self._drawn)}
     try:
       with graph.as_default():
@@ -289,7 +291,7 @@ class GraphRun:
   def nodes(self) -> Mapping[str, Any]:
     """Returns the NodeDefs of the graph by name."""
     if self._graph_def is None:
-      self._graph_def = self._graph.as_graph_def()
+      self._graph_def = self.graph.as_graph_def()
       self._nodes = {node.name: node for node in self._graph_def.node}
     return self._nodes
 
@@ -340,8 +342,8 @@ class GraphRun:
 
     Without those that are read by their handles alone, as in a loop; none where that fails.
     """
-    tensors = [self._reads[handle] for handle in handles if handle in self._reads]
-    names = [n for n in tensors if self._graph.get_tensor_by_name(n).dtype != tf.resource]
+    read = (self._reads[handle] for handle in handles if handle in self._reads)
+    names = [n for n in read if self.graph.get_tensor_by_name(n).dtype != tf.resource]
     wanted = [name for name in names if name not in self._values]
     known = self._feeds
     self._feeds = {name: value for name, value in known.items() if name not in wanted}
@@ -370,14 +372,14 @@ class GraphRun:
       fetches.append([] if part is None else part.fetches)
       if part is not None:
         graph_def.node.extend(part.nodes)
-        feeds.update(part.feeds)
+        feeds |= part.feeds
     graph_def.library.CopyFrom(called(graph_def.node, self._graph_def.library))
     if not graph_def.node:  # nothing is wanted; a session refuses an empty graph
       return [None if part is None else [] for part in parts]
     try:
       if change is not None:
         change(graph_def)
-      with open_session(imported(graph_def)) as session:
+      with open_session(refuse_unknown_ranks(imported(graph_def))) as session:
         if reads_state:
           self._prepare(session)
         values = session.run(fetches, feeds)

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.sides.graphs import repairs as editing
 from tf2verify.sides.graphs.other_traces import named_as, renaming
+from tf2verify.sides.graphs.ranks import of_unknown_rank, refuse_unknown_ranks
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
@@ -114,7 +115,11 @@ def _begun(
     editing.apply(here, graph_def, other_run)
 
   try:
-    return port.begin(edit, targets_only)
+    begun = port.begin(edit, targets_only)
+    if of_unknown_rank(begun.run.graph):
+      before = of_unknown_rank(port.begin(None, targets_only).run.graph)
+      refuse_unknown_ranks(begun.run.graph, before)
+    return begun
   except _REFUSALS as error:
     raise CannotRepair(f'{type(error).__name__}: {error}') from error
   except WrittenOtherwise as error:
