@@ -19,14 +19,16 @@ from tf2verify.diagnosis.count_edits import count_edits
 from tf2verify.diagnosis.decisions import decides_alike
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.trials import is_left
+from tf2verify.diagnosis.kind_proposals import near_kinds, other_means, slopes
 from tf2verify.diagnosis.line_proposals import OF_SETTINGS, Proposals
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.loss_weights import weight_edits
 from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.other_operands import OtherOperands
 from tf2verify.diagnosis.stop_edits import stop_edits
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import NodeChange, OpRecord
+from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.repairs import Repair
 
@@ -37,6 +39,8 @@ _SECONDS = 4.0
 _MOST_OPERATIONS = 1500
 _MOST_MENDING = 3
 _MOST_PLACES = 4
+# Other operands are many, and what comes after them is tried as well.
+_MOST_OPERANDS = 160
 # Of one group of proposals.
 _MOST_OF_A_LINE = 24
 
@@ -87,8 +91,8 @@ def _proposed(
   looking: Looking, behind: Collection[int], places: Sequence[Place]
 ) -> Iterator[tuple[Line, Proposal]]:
   """Yields proposals: those of settings, then the others, both for the lines at places first."""
-  graph = looking.tf2.op_graph
-  shown = [one for place in places for one in lines_at(place)]
+  tf1, graph = looking.tf1.op_graph, looking.tf2.op_graph
+  shown = [*dict.fromkeys(one for place in places for one in _all_lines_at(graph, place))]
   at_places, others = list[Line](), list[Line]()
   for line in lines_of_code(graph, behind):
     (at_places if line.place in shown else others).append(line)
@@ -96,9 +100,24 @@ def _proposed(
   proposals = Proposals(looking.tf1.op_graph, graph)
   both = [(lines, [proposals.of(line) for line in lines]) for lines in (at_places, others)]
   # Numbers and attributes are few, and may be anywhere before a long part without partners.
-  for count in (OF_SETTINGS, None):
-    for lines, by_line in both:
-      yield from _in_turn(lines, [itertools.islice(groups, count) for groups in by_line])
+  for lines, by_line in both:
+    yield from _in_turn(lines, [itertools.islice(groups, OF_SETTINGS) for groups in by_line])
+  lines, _ = both[0]
+  operands = OtherOperands(graph, [*at_places, *others], behind)
+  further = [
+    [[*near_kinds(line), *other_means(line), *slopes(tf1, line)], [*operands.of(line)]]
+    for line in lines
+  ]
+  yield from itertools.islice(_in_turn(lines, [iter(groups) for groups in further]), _MOST_OPERANDS)
+  for lines, by_line in both:
+    yield from _in_turn(lines, by_line)
+
+
+def _all_lines_at(graph: OpGraph, place: Place) -> list[tuple[str, int]]:
+  """Returns the lines at a place: those that are shown, then all others."""
+  region = place.source.regions.tf2
+  sources = (graph.ops[n].source for n in (*region.inner[::-1], region.end))
+  return [*lines_at(place), *((one.path, one.line) for one in sources if one is not None)]
 
 
 def _in_turn(
@@ -200,6 +219,9 @@ class _Again:
         elif n not in after:
           after.add(n)
           pending.append(n)
+    positions = {tensor: n for n, op in enumerate(graph.ops) for tensor in op.tensors}
+    read = (tensor for change in changes for _, tensor in change.other)
+    given |= {name: self._values[name] for name in read if positions[name] not in after}
     return given
 
   def mends(self, changes: Sequence[NodeChange]) -> bool:

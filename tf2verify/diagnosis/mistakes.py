@@ -25,6 +25,7 @@ from tf2verify.records.observation import SourceLine
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.wiring import OF_TF1
 
+_THEN = ' → '
 # Of more operations than these at a place, it is not said which ones are a mistake.
 _LARGE = 12
 # But if one side has hardly any there, the other ones are missing or extra.
@@ -142,8 +143,10 @@ class Mistake:
   @property
   def is_simple(self) -> bool:
     """Whether one thing is said of it: a setting, or an operation or two."""
-    known = {(d.aspect, d.what) for source in self.sources for d in source.differences}
-    steps = (steps_of(d) for source in self.sources for d in source.differences)
+    all_of_them = [d for source in self.sources for d in source.differences]
+    known = {(d.aspect, d.what) for d in all_of_them}
+    # What a constant is computed by may be another way to write the same.
+    steps = (max(steps_of(d), d.tf1.count(_THEN), d.tf2.count(_THEN)) for d in all_of_them)
     return len(known) == 1 and max(steps) < _FEW and self.edit is not Edit.VALUE
 
   @property

@@ -36,7 +36,7 @@ _MOST_PLACES = 4
 _MOST_OPERATIONS = 1500
 # Of one line: more tensors than these are seldom written by hand, or run again.
 _MOST_TENSORS = 8
-_MOST_ROUNDS = 12
+MOST_ROUNDS = 12
 _MOST_LINES = 4
 _SEVERAL = 2
 _MOST_PARTS = 30
@@ -134,10 +134,10 @@ def _forward(graph: OpGraph, readers: Iterable[_Reader]) -> tuple[_Reader, ...]:
 def _at_line(graph: OpGraph, line: Line) -> Iterator[Sequence[_Round]]:
   """Yields exchanges of two tensors that a line reads: each time that it runs, and once alone."""
   positions = [n for n in line.positions if not is_backward(graph.ops[n])]
-  runs = _runs(graph, positions)
-  if not runs or len(runs) > _MOST_ROUNDS:
+  runs = runs_of(graph, positions)
+  if not runs or len(runs) > MOST_ROUNDS:
     return
-  read = [_read_by(graph, run) for run in runs]
+  read = [read_by(graph, run) for run in runs]
   found: list[list[_Round]] = []
   for one, other in itertools.combinations(list(read[0])[:_MOST_TENSORS], 2):
     of_both = read[0][one], read[0][other]
@@ -153,7 +153,7 @@ def _at_line(graph: OpGraph, line: Line) -> Iterator[Sequence[_Round]]:
     yield from ([one] for rounds in found for one in rounds)
 
 
-def _runs(graph: OpGraph, positions: Sequence[int]) -> list[Sequence[int]]:
+def runs_of(graph: OpGraph, positions: Sequence[int]) -> list[Sequence[int]]:
   """Returns a line's operations, by each time that it runs: in a loop of Python, or a layer."""
   types = [graph.ops[n].op_type for n in positions]
   count = len(types)
@@ -163,7 +163,7 @@ def _runs(graph: OpGraph, positions: Sequence[int]) -> list[Sequence[int]]:
   return []
 
 
-def _read_by(graph: OpGraph, run: Sequence[int]) -> dict[TensorKey, list[_Reader]]:
+def read_by(graph: OpGraph, run: Sequence[int]) -> dict[TensorKey, list[_Reader]]:
   """Returns the tensors that enter a run of a line, with who reads them by number in the run."""
   found: dict[TensorKey, list[_Reader]] = {}
   inside = set(run)

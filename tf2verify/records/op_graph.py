@@ -94,11 +94,14 @@ class NodeChange:
   op_type: str = ''  # the type that it is to have; '' for its own
   reads: tuple[int, ...] = ()  # numbers of the inputs that it is to read, in order; () for its own
   inserted: tuple[Inserted, ...] = ()  # one at most of an input
+  # Tensors of the graph by the number of the input that is to read them.
+  other: tuple[tuple[int, str], ...] = ()
 
   @property
   def what(self) -> tuple[object, ...]:
     """Which attributes and inputs of which operation it changes."""
-    attributes, inputs = ((key for key, _ in known) for known in (self.attributes, self.inputs))
+    given = self.attributes, (*self.inputs, *self.other)
+    attributes, inputs = ((key for key, _ in known) for known in given)
     kinds = [key for key, known in (('op', self.op_type), ('reads', self.reads)) if known]
     return self.op, *attributes, *inputs, *kinds, *self.inserted
 

@@ -26,7 +26,8 @@ def content(repair: Repair) -> Hashable:
 def _change(change: NodeChange) -> Hashable:
   attributes = tuple((name, repr(value)) for name, value in change.attributes)
   inputs = tuple((slot, *_array(value)) for slot, value in change.inputs)
-  return change.op, attributes, inputs, change.op_type, change.reads, change.inserted
+  kind = change.op_type, change.reads, change.inserted, change.other
+  return change.op, attributes, inputs, *kind
 
 
 def _array(value: Any) -> tuple[Hashable, ...]:

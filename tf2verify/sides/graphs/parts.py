@@ -69,12 +69,13 @@ class Part:
     del copied.input[:]
     changes = [change for change in self._changes if change.op == node.name]
     replaced = {slot: value for change in changes for slot, value in change.inputs}
+    other = {slot: tensor for change in changes for slot, tensor in change.other}
     data = [name for name in node.input if not name.startswith('^')]
     for slot, name in enumerate(data):
       if slot in replaced:
         copied.input.append(self._value(f'{node.name}/{slot}', replaced[slot]))
       else:
-        copied.input.append(self._input(with_output(name)))
+        copied.input.append(self._input(with_output(other.get(slot, name))))
     for change in changes:
       for one in change.inserted:
         operand = self._input(one.tensor) if one.tensor else ''

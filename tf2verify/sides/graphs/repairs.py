@@ -245,9 +245,11 @@ def _change(graph_def: Any, change: NodeChange) -> None:
   except (KeyError, TypeError, ValueError) as error:
     raise CannotRepair(f'{change.op} takes no such attribute: {error}') from error
   graph_def.node.extend(added)
+  data = [n for n, name in enumerate(node.input) if not name.startswith('^')]
+  for slot, tensor in change.other:
+    node.input[data[slot]] = tensor
   for slot, value in change.inputs:
     array = np.asarray(value)
-    data = [n for n, name in enumerate(node.input) if not name.startswith('^')]
     if slot >= len(data):
       raise CannotRepair(f'{change.op} has no input {slot}')
     constant = graph_def.node.add(name=f'{_OF_SETTINGS}{change.op}/{slot}', op='Const')

@@ -1,0 +1,141 @@
+"""Mistakes of a name, a comparison or a mean, in ports that are written differently than TF1."""
+
+import abc
+
+import keras
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+
+v1 = tf.compat.v1
+_WIDTH, _STEPS = 4, 5
+_STAGES = ['no_new_variables', 'variable_inventory', 'zero_randomness']
+
+
+def leaky(slope):
+  return keras.layers.LeakyReLU(negative_slope=slope)
+
+
+class Part(keras.layers.Layer):
+  """Attention of normalized queries to what comes before them, and a dense layer."""
+
+  def __init__(self, wrong, **settings):
+    super().__init__(**settings)
+    self.wrong = wrong
+    self.q = keras.layers.Dense(_WIDTH, use_bias=False, name='q')
+    self.k = keras.layers.Dense(_WIDTH, use_bias=False, name='k')
+    self.out = keras.layers.Dense(_WIDTH, use_bias=False, name='out')
+    self.leaky = leaky(0.2 if wrong == 'slope' else 0.1)
+
+  def build(self, shape):
+    for layer in (self.q, self.k, self.out):
+      layer.build(shape)
+
+  def normalized(self, net):
+    mean, variance = tf.nn.moments(net, -1, keepdims=True)
+    return tf.nn.batch_normalization(net, mean, variance, None, None, 1e-3)
+
+  def call(self, net):
+    queries = self.normalized(net)
+    scores = tf.einsum('bqd,bkd->bqk', self.q(queries), self.k(net))
+    steps = tf.range(tf.shape(net)[1])
+    if self.wrong == 'strict':
+      seen = steps[:, None] > steps[None, :]
+    else:
+      seen = steps[:, None] >= steps[None, :]
+    weights = tf.nn.softmax(tf.where(seen, scores, -1e9))
+    attended = tf.einsum('bqk,bkd->bqd', weights, net)
+    net = net + attended if self.wrong == 'residual' else queries + attended
+    net = self.leaky(self.out(net))
+    if self.wrong == 'mean':
+      return net, tf.reduce_mean(weights * weights)
+    return net, tf.reduce_mean(tf.reduce_sum(weights * weights, -1))
+
+
+class Parts(keras.Model):
+  def __init__(self, wrong):
+    super().__init__(name='parts')
+    self.parts = [Part(wrong, name=f'part_{n}') for n in range(2)]
+
+  def call(self, net):
+    sharpness = []
+    for part in self.parts:
+      net, sharp = part(net)
+      sharpness.append(sharp)
+    return {'net': net, 'sharpness': tf.add_n(sharpness)}
+
+
+class Attending(tf2verify.EquivalenceCase, abc.ABC):
+  variable_map = 'derive'
+  wrong = ''
+
+  def build_tf1_graph(self, inputs, training):
+    net, sharpness = inputs, 0.0
+    for n in range(2):
+      with v1.variable_scope(f'part_{n}'):
+        mean = tf.reduce_mean(net, -1, keepdims=True)
+        variance = tf.reduce_mean(tf.square(net - mean), -1, keepdims=True)
+        queries = (net - mean) / (variance + 1e-3) ** 0.5
+        q, k = (
+          v1.layers.dense(one, _WIDTH, use_bias=False, name=name)
+          for one, name in ((queries, 'q'), (net, 'k'))
+        )
+        scores = tf.matmul(q, tf.transpose(k, [0, 2, 1]))
+        lower = tf.linalg.band_part(tf.ones_like(scores[0]), -1, 0)
+        masks = tf.tile(lower[None], [tf.shape(net)[0], 1, 1])
+        scores = tf.where(tf.equal(masks, 0), tf.ones_like(scores) * -1e9, scores)
+        weights = tf.nn.softmax(scores)
+        sharpness += tf.reduce_mean(tf.reduce_sum(tf.square(weights), axis=2))
+        net = v1.layers.dense(tf.matmul(weights, net) + queries, _WIDTH, use_bias=False, name='out')
+        net = 0.55 * net + 0.45 * tf.abs(net)
+    return {'net': net, 'sharpness': sharpness}
+
+  def make_tf2_layer(self):
+    return Parts(self.wrong)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((3, _STEPS, _WIDTH))
+
+
+class OtherOperandsTest(absltest.TestCase):
+  def _causes(self, **settings):
+    verdict = tf2verify.verify(type('Case', (Attending,), settings), _STAGES)
+    failed, text = verdict.first_failure, verdict.to_text()
+    if failed is None:
+      return [], text
+    self.assertEqual(failed.stage, 'zero_randomness', text)
+    assert failed.diagnosis is not None
+    return [cause.text for cause in failed.diagnosis.causes], text
+
+  def test_right(self):
+    found, text = self._causes()
+    self.assertEmpty(found, text)
+    self.assertNotIn('FAILED', text)
+
+  def test_the_keys_are_added_in_place_of_the_queries(self):
+    [found], text = self._causes(wrong='residual')
+    self.assertRegex(found, r'AddV2\) reads .* as x in the port; with .*batchnorm/')
+    self.assertIn('each of the 2 times that it runs', found)
+    self.assertIn('proven', text)
+
+  def test_a_comparison_is_strict(self):
+    [found], text = self._causes(wrong='strict')
+    self.assertRegex(found, r'is Greater in the port; with GreaterEqual it yields what tf1 does')
+    self.assertIn('proven', text)
+
+  def test_a_mean_goes_over_an_axis_that_tf1_sums(self):
+    [found], text = self._causes(wrong='mean')
+    self.assertRegex(
+      found, r'Mean over axes 0, 1, 2 in the port; with Mean over axes 0, 1 and Sum over axis 2'
+    )
+    self.assertIn('proven', text)
+
+  def test_a_slope_that_tf1_writes_with_two_numbers(self):
+    [found], text = self._causes(wrong='slope')
+    self.assertIn('the slope of the leaky relu is 0.1 in tf1 and 0.2 in the port', found)
+    self.assertIn('proven', text)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,140 @@
+"""Another tensor that an operation of a line could read, of those that the port has there.
+
+The queries for the keys, the new state for the old one: a name is mistaken for another one. Where
+tf1 writes the rest in another way, no operation tells that the tensor is the wrong one. So each
+that is there, and is like what is read, is tried in its place. A line of a loop in Python, or of a
+layer that is called several times, reads another tensor each time that it runs: what other lines
+that run as often read or make at the same place.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from tf2verify.diagnosis.code_lines import Line, Proposal
+from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.operand_exchanges import MOST_ROUNDS, read_by, runs_of
+from tf2verify.diagnosis.patterns.reads import tensor_text
+from tf2verify.records.op_graph import CONSTANT, INPUT, VARIABLE, NodeChange, OpGraph, TensorKey
+from tf2verify.relation.op_pairs import is_backward
+
+# One for each time that a line runs.
+_Tensors = tuple[TensorKey, ...]
+_Reader = tuple[int, int]
+_MOST_OTHERS = 24
+
+
+class OtherOperands:
+  """What lines could read in place of what they read."""
+
+  def __init__(self, graph: OpGraph, lines: Sequence[Line], behind: Collection[int]) -> None:
+    """Prepares.
+
+    Args:
+      graph: the port's graph.
+      lines: its lines.
+      behind: positions of the operations behind what fails.
+    """
+    self._graph = graph
+    self._behind = behind
+    self._by_count: dict[int, dict[_Tensors, None]] = {}
+    for line in lines:
+      for runs in self._runs(line):
+        known = self._by_count.setdefault(len(runs), {})
+        known.update(dict.fromkeys(self._tensors(runs)))
+
+  def of(self, line: Line) -> Iterator[Proposal]:
+    """Yields other tensors for each that a line reads, the nearest first."""
+    for runs in self._runs(line):
+      yield from self._in_runs(runs)
+
+  def _in_runs(self, runs: Sequence[Sequence[int]]) -> Iterator[Proposal]:
+    read = [read_by(self._graph, run) for run in runs]
+    for readers in list(read[0].values()):
+      own = self._same_everywhere(read, readers)
+      if own is None:
+        continue
+      for some in [readers, *([one] for one in readers if len(readers) > 1)]:
+        for others in self._others(own, [[run[n] for n, _ in some] for run in runs]):
+          yield self._proposal(runs, some, own, others)
+
+  def _runs(self, line: Line) -> Iterator[list[Sequence[int]]]:
+    """Yields a line's operations by each time that it runs, and by several times together.
+
+    Three layers that one line calls look as if it ran three times as often.
+    """
+    ops = line.graph.ops
+    positions = [n for n in line.positions if n in self._behind and not is_backward(ops[n])]
+    runs = runs_of(line.graph, positions)
+    for count in range(min(len(runs), MOST_ROUNDS), 0, -1):
+      if len(runs) % count == 0:
+        size = len(positions) // count
+        yield [positions[start : start + size] for start in range(0, len(positions), size)]
+
+  def _tensors(self, runs: Sequence[Sequence[int]]) -> Iterator[_Tensors]:
+    """Yields what a line reads, and what it makes, by the times that it runs."""
+    read = [read_by(self._graph, run) for run in runs]
+    for readers in read[0].values():
+      own = self._same_everywhere(read, readers)
+      if own is not None:
+        yield own
+    for number, first in enumerate(runs[0]):
+      for k, (dtype, _) in enumerate(self._graph.ops[first].outputs):
+        if not is_opaque(dtype):
+          yield tuple((run[number], k) for run in runs)
+
+  def _same_everywhere(
+    self, read: Sequence[dict[TensorKey, list[_Reader]]], readers: list[_Reader]
+  ) -> _Tensors | None:
+    keys = [key for known in read for key, by in known.items() if by == readers]
+    return tuple(keys) if len(keys) == len(read) else None
+
+  def _others(self, own: _Tensors, readers: Sequence[Sequence[int]]) -> list[_Tensors]:
+    """Returns tensors that are there before those that read, and are like what they read."""
+    known = [
+      others
+      for others in self._by_count.get(len(own), ())
+      if all(
+        one != other and other[0] < min(by) and self._is_like(one, other)
+        for one, other, by in zip(own, others, readers, strict=True)
+      )
+    ]
+    known.sort(key=lambda others: -others[0][0])
+    return known[:_MOST_OTHERS]
+
+  def _is_like(self, one: TensorKey, other: TensorKey) -> bool:
+    ops = self._graph.ops
+    if other[0] not in self._behind or ops[other[0]].op_type == CONSTANT:
+      return False
+    dtype, shape = ops[one[0]].outputs[one[1]]
+    return bool(shape) and ops[other[0]].outputs[other[1]] == (dtype, shape)
+
+  def _proposal(
+    self,
+    runs: Sequence[Sequence[int]],
+    readers: Sequence[_Reader],
+    own: _Tensors,
+    others: _Tensors,
+  ) -> Proposal:
+    ops = self._graph.ops
+    changes = tuple(
+      NodeChange(ops[run[number]].name, other=((slot, ops[n].tensors[k]),))
+      for run, (n, k) in zip(runs, others, strict=True)
+      for number, slot in readers
+    )
+    number, slot = readers[0]
+    op = ops[runs[0][number]]
+    name = op.input_names[slot] if slot < len(op.input_names) else f'input {slot}'
+    one, other = (self._text(key[0]) for key in (others, own))
+    more = f', each of the {len(runs)} times that it runs' if len(runs) > 1 else ''
+    text = (
+      f'{op.name} ({op.op_type}) reads {other} as {name} in the port; with {one} it yields what '
+      f'tf1 does{more}'
+    )
+    return Proposal(changes, one, other, text, what=name)
+
+  def _text(self, key: TensorKey) -> str:
+    """Returns what a tensor is called, with the line that makes it."""
+    op = self._graph.ops[key[0]]
+    name = tensor_text(self._graph, key)
+    if op.op_type in (INPUT, VARIABLE) or op.source is None:
+      return name
+    return f'{name} ({op.source.short})'
