@@ -7,6 +7,7 @@ import tf_slim as slim
 from absl.testing import absltest, parameterized
 from tf_slim.ops import arg_scope
 
+from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.user_sources import Around, user_source, with_layers
 from tf2verify.sides.tf2 import tracing
@@ -100,6 +101,36 @@ class MadeLayersTest(parameterized.TestCase):
     line = with_layers(None, Around(made))  # nobody but tf2verify calls the model
     self.assertIn('# the only layer', line.code)
     self.assertEmpty(line.made)
+
+  @parameterized.parameters('tf_keras', 'keras')
+  def test_a_layer_that_a_helper_makes_has_the_call_of_the_helper(self, name):
+    library = KERAS[name]
+
+    def dense(units):
+      return library.layers.Dense(units)  # the helper
+
+    def model():
+      inputs = library.Input([2])
+      net = library.layers.ReLU()(dense(3)(inputs))  # the first call
+      return library.Model(inputs, dense(4)(net))
+
+    made = MadeLayers()
+    with made.recording():
+      built = model()
+    seen = []
+
+    def call(x):
+      with made.of_operations(tf.compat.v1.get_default_graph()):
+        return built(x)
+
+    graph = tf.function(call).get_concrete_function(tf.TensorSpec([1, 2])).graph
+    for op in graph.get_operations():
+      around = getattr(graph, '_tf2verify_layers', {}).get(op.name, Around())
+      if op.type == 'MatMul':
+        seen.append(with_layers(None, around))
+    self.assertIn('# the helper', seen[0].code)
+    self.assertIn('# the first call', seen[0].callers[0].code)
+    self.assertIn('dense(4)', seen[1].callers[0].code)
 
   @parameterized.parameters(('Maximum', '# at least'), ('AddV2', '# of KerasTensor'))
   def test_a_functional_model_has_the_line_of_its_operation(self, kind, expected):

@@ -24,7 +24,8 @@ class MadeLayers:
   """
 
   def __init__(self) -> None:
-    self._made: dict[int, tuple[weakref.ref[Any], CodePlace]] = {}
+    # With what called the function that constructs it.
+    self._made: dict[int, tuple[weakref.ref[Any], CodePlace, tuple[CodePlace, ...]]] = {}
     # The arguments that scopes give, by identity, and who set them; they are kept alive by it.
     self._scopes: dict[int, tuple[dict[str, Any], dict[str, CodePlace]]] = {}
     self._weights: dict[str, SourceLine | None] = {}
@@ -55,7 +56,7 @@ class MadeLayers:
     # That the case constructs the port says nothing; a layer of Keras in a hook is the port.
     if line is not None and not (is_hook(line.function) and _is_of_user(type(layer))):
       place = _place(line)
-      self._made[id(layer)] = (weakref.ref(layer), place)
+      self._made[id(layer)] = (weakref.ref(layer), place, line.callers)
 
   def _on_scope(self, outer: arg_scopes.Scope, scope: arg_scopes.Scope) -> None:
     line = user_line()
@@ -71,7 +72,7 @@ class MadeLayers:
 
   def around(self) -> Around:
     """Returns where the layers were made, and given arguments, whose calls are running."""
-    layers: dict[CodePlace, None] = {}
+    layers: dict[CodePlace, tuple[CodePlace, ...]] = {}
     scopes: dict[CodePlace, None] = {}
     frame: types.FrameType | None = sys._getframe(1)
     calls = layer_calls.Frames()
@@ -80,11 +81,11 @@ class MadeLayers:
       layer, path = calls.running(frame), calls.regularized(frame)
       declared = None if path is None else self._weights.get(path)
       if declared is not None:
-        layers.update(dict.fromkeys(declared.made or (_place(declared),)))
+        layers |= dict.fromkeys(declared.made or (_place(declared),), ()) | layers
       elif layer is not None:
-        known, place = self._made.get(id(layer), (None, None))
+        known, place, callers = self._made.get(id(layer), (None, None, ()))
         if known is not None and place is not None and known() is not None:
-          layers[place] = None
+          layers.setdefault(place, callers)
       elif given is not None:
         own = frame.f_locals.get('kwargs', {})
         _, places = self._scopes.get(id(given), ({}, {}))
@@ -92,7 +93,8 @@ class MadeLayers:
       elif is_own_file(frame.f_code.co_filename):
         break
       frame = frame.f_back
-    return Around(tuple(layers)[:_SHOWN], tuple(scopes)[:_SHOWN])
+    callers = next(iter(layers.values()), ())
+    return Around(tuple(layers)[:_SHOWN], tuple(scopes)[:_SHOWN], callers)
 
   @contextlib.contextmanager
   def of_operations(self, graph: Any) -> Iterator[None]:

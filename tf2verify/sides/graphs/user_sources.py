@@ -23,6 +23,8 @@ class Around:
   layers: tuple[CodePlace, ...] = ()  # where the layers of Keras were constructed, innermost first
   # Where `arg_scope` of TF-Slim set arguments, those of the innermost function first.
   scopes: tuple[CodePlace, ...] = ()
+  # What called the function that constructed the innermost layer: a helper makes many of them.
+  callers: tuple[CodePlace, ...] = ()
 
 
 def remember_lines(graph: tf.Graph, lines: Mapping[str, SourceLine]) -> None:
@@ -52,7 +54,8 @@ def user_source(op: tf.Operation) -> SourceLine | None:
 def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:
   """Returns a line with the places where the layers were constructed that it runs in.
 
-  Without a line, as in a functional model, which calls its layers itself, that of the innermost.
+  Without a line, as in a functional model, which calls its layers itself, that of the innermost,
+  with those that called the function in which it was constructed.
   With the line go the places where its arguments, and those of the constructors, were set.
   """
   made: Sequence[CodePlace] = around.layers
@@ -62,7 +65,7 @@ def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:
     # What it is in, the model itself, is made of such lines and says no more.
     place, made = made[0], ()
     line = SourceLine(place.path, place.line, place.function, place.code, place.last_line)
-    line = dataclasses.replace(line, settings=settings_of(line))
+    line = dataclasses.replace(line, callers=around.callers, settings=settings_of(line))
   known = {(line.path, line.line), *((place.path, place.line) for place in line.callers)}
   places = tuple(place for place in made if (place.path, place.line) not in known)
   inner = tuple(place.line for place in made if place.path == line.path)
