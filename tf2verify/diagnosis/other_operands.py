@@ -35,6 +35,7 @@ class OtherOperands:
     """
     self._graph = graph
     self._behind = behind
+    self._consumers = graph.consumers()
     self._by_count: dict[int, dict[_Tensors, None]] = {}
     for line in lines:
       for runs in self._runs(line):
@@ -105,7 +106,15 @@ class OtherOperands:
     if other[0] not in self._behind or ops[other[0]].op_type == CONSTANT:
       return False
     dtype, shape = ops[one[0]].outputs[one[1]]
-    return bool(shape) and ops[other[0]].outputs[other[1]] == (dtype, shape)
+    return (
+      bool(shape) and self._has_name(other[0]) and ops[other[0]].outputs[other[1]] == (dtype, shape)
+    )
+
+  def _has_name(self, position: int) -> bool:
+    """Returns whether a tensor may have a name in the code: another line than its own reads it."""
+    ops = self._graph.ops
+    readers = (ops[n].source for n, _ in self._consumers[position])
+    return ops[position].is_leaf or any(one != ops[position].source for one in readers)
 
   def _proposal(
     self,
