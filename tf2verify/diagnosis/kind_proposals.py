@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
+from tf2verify.diagnosis.line_proposals import Proposals
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.diagnosis.reductions import axes_of
@@ -30,7 +31,7 @@ _MOST_SLOPES = 12
 _CLOSE = 1e-5
 
 
-def near_kinds(line: Line) -> Iterator[Proposal]:
+def near_kinds(line: Line, proposals: Proposals) -> Iterator[Proposal]:
   """Yields operations of a line as others that are easily taken for them: all, and each alone."""
   for one, other in (*_NEAR, *((two, first) for first, two in _NEAR)):
     found = [
@@ -39,8 +40,11 @@ def near_kinds(line: Line) -> Iterator[Proposal]:
     for alike in [found, *([op] for op in found if len(found) > 1)]:
       if alike:
         changes = tuple(NodeChange(op.name, op_type=other) for op in alike)
-        text = f'{alike[0].name} is {one} in the port; with {other} it yields what tf1 does'
-        yield Proposal(changes, other, one, text)
+        is_known = other in proposals.further
+        there = f', {other} in tf1' if is_known else f'; with {other} it yields what tf1 does'
+        text = f'{alike[0].name} is {one} in the port{there}'
+        like = proposals.like(other) if is_known else None
+        yield Proposal(changes, other, one, text, like)
 
 
 def _takes(line: Line, name: str) -> bool:

@@ -43,7 +43,11 @@ _SEVERAL = 2
 
 
 class Proposals:
-  """What lines of the port could compute instead, by what tf1 has somewhere."""
+  """What lines of the port could compute instead, by what tf1 has somewhere.
+
+  Attributes:
+    further: types of operations of which tf1 has more than the port.
+  """
 
   def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
     """Prepares.
@@ -59,9 +63,9 @@ class Proposals:
     self._numbers = NumberProposals(tf1, tf2)
     own = collections.Counter(op.op_type for op in tf2.ops)
     # Operations of which tf1 has more, of one operand.
-    self._further = {kind for kind, places in self._types.items() if len(places) > own[kind]}
+    self.further = {kind for kind, places in self._types.items() if len(places) > own[kind]}
     if squares(tf1) > squares(tf2):
-      self._further.add(SQUARE)
+      self.further.add(SQUARE)
     # Of which the port has more.
     self._extra = {kind for kind, count in own.items() if count > len(self._types.get(kind, ()))}
     # A temperature, say, by which tf1 divides twice and the port once.
@@ -75,7 +79,7 @@ class Proposals:
     yield list(self._numbers.other_numbers(line))
     yield list(self._numbers.exchanged_numbers(line))
     yield list(self._flags(line))
-    for kind in sorted(UNARY & self._further):
+    for kind in sorted(UNARY & self.further):
       yield list(self._missing(line, [(kind, None)]))
     yield list(self._other_reductions(line))
     yield list(self._other_axes(line))
@@ -91,7 +95,7 @@ class Proposals:
     yield list(self._missing(line, both))
     yield list(self._missing(line, self._more_often))
 
-  def _like(self, op_type: str, wanted: Callable[[OpRecord], bool] = lambda op: True) -> int | None:
+  def like(self, op_type: str, wanted: Callable[[OpRecord], bool] = lambda op: True) -> int | None:
     """Returns an operation of tf1 of a type, where one line alone makes all such operations."""
     found = [n for n in self._types.get(op_type, ()) if wanted(self._tf1.ops[n])]
     lines = {self._tf1.ops[n].source for n in found}
@@ -162,13 +166,13 @@ class Proposals:
     """Yields operations of the same kind that tf1 has, in place of those of one type."""
     for op_type in dict.fromkeys(op.op_type for op in line.ops):
       kinds = [kind for kind in _KINDS if op_type in kind]
-      for other in sorted({one for kind in kinds for one in kind} & self._further):
+      for other in sorted({one for kind in kinds for one in kind} & self.further):
         if other == op_type:
           continue
         alike = [op for op in line.ops if op.op_type == op_type]
         changes = tuple(NodeChange(op.name, op_type=other) for op in alike)
         text = f'{alike[0].name} is {op_type} in the port, {other} in tf1'
-        yield Proposal(changes, other, op_type, text, self._like(other))
+        yield Proposal(changes, other, op_type, text, self.like(other))
 
   def _other_slices(self, line: Line) -> Iterator[Proposal]:
     """Yields slices as either side takes them elsewhere, of the same number of axes."""
@@ -196,7 +200,7 @@ class Proposals:
     """Yields operations that tf1 has more of put in, or numbers that the port does not have."""
     for kind, operand in put_in:
       said = kind if operand is None else f'{kind}({value_text(operand)})'
-      like = self._like(kind) if operand is None else self._numbers.all_of_tf1.get(operand)
+      like = self.like(kind) if operand is None else self._numbers.all_of_tf1.get(operand)
       for alike in groups_of_a_type(line.graph, line.positions):
         for put in insertions(line.graph, self._consumers, alike, kind, operand):
           text = f'the port lacks {said} {put.place}'
