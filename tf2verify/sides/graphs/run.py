@@ -297,7 +297,7 @@ class GraphRun:
 
   @functools.cached_property
   def _late(self) -> Mapping[str, str]:
-    return late_reads(self._graph, self.op_graph) if self._writes else {}
+    return late_reads(self.graph, self.op_graph) if self._writes else {}
 
   def _late_values(self, tensors: Iterable[str]) -> dict[str, np.ndarray]:
     """Returns what the run reads of variables after it has written them.
