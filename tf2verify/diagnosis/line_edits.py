@@ -57,6 +57,9 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
     place = looking.place(sources[0])
     for line, proposal in stop_edits(looking):
       yield _mistake(looking, (None, None), place, line, proposal)
+  # None may arrive alone where two spellings differ by a sign at several places.
+  found = looking.divergence.all_sources() if not sources else ()
+  sources = sources or [known for known in found if not known.agreement.is_rounding]
   if not sources or not again.can_judge():
     return
   places = [looking.place(source) for source in sources[:_MOST_PLACES]]
