@@ -58,8 +58,8 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
     for line, proposal in stop_edits(looking):
       yield _mistake(looking, (None, None), place, line, proposal)
   # None may arrive alone where two spellings differ by a sign at several places.
-  found = looking.divergence.all_sources() if not sources else ()
-  sources = sources or [known for known in found if not known.agreement.is_rounding]
+  every = looking.divergence.all_sources() if not sources else ()
+  sources = sources or [known for known in every if not known.agreement.is_rounding]
   if not sources or not again.can_judge():
     return
   places = [looking.place(source) for source in sources[:_MOST_PLACES]]

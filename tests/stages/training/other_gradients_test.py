@@ -222,7 +222,14 @@ class OtherGradientsTest(parameterized.TestCase):
         rate = keras.ops.cast(learning_rate, variable.dtype)
         variable.assign(variable - rate * gradient / self.root(square))
 
+      def root(self, square):
+        return Outside.root(self, square) if outside else Rms.root(self, square)
+
+    outside = False
     self.assertEqual(self._found(WithoutMomentum, make_tf1_optimizer=make), ())
+    outside = True  # and hides no epsilon
+    (note,) = self._found(WithoutMomentum, make_tf1_optimizer=make)
+    self.assertIn('compare an epsilon', note)
 
   def test_right_port_of_gradient_descent(self):
     def make(self):

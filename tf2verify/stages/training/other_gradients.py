@@ -6,7 +6,7 @@ update of both sides is computed again from scaled gradients, with slots to matc
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -63,7 +63,10 @@ def other_gradients(step: RelatedStep) -> list[str]:
 
 def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> Iterator[str]:
   names = sorted(tf1.trained() & tf2.trained())
-  if not names or tf1.slots(names) != tf2.slots(names):
+  if not names:
+    return
+  ours, theirs = tf1.slots(names), tf2.slots(names)
+  if not (tf1.is_idle(names, ours - theirs) and tf2.is_idle(names, theirs - ours)):
     return  # slots that only one side has would not be scaled with the others
   ones, others = tf1.gradients(names), tf2.gradients(names)
   layouts = step.tf2.layouts
@@ -142,12 +145,44 @@ class _Side:
       raise NotApplicable('the gradients cannot be had')
     return dict(zip(names, values, strict=True))
 
+  def is_idle(self, names: list[str], slots: Collection[str]) -> bool:
+    """Returns whether updates are the same whatever some slots hold: a momentum of none."""
+    if not slots:
+      return True
+    part, (keys, given) = self._part(names), self._entering(names)
+    own = {self._tensor(key) for key in keys if self._graph.ops[key[0]].name in slots}
+    other = {name: value + 1 if name in own else value for name, value in given.items()}
+    ends = [part.ends[name] for name in names]
+    found = self._run.recompute([(ends, given), (ends, other)])
+    if found[0] is None or found[1] is None:
+      return False
+    return all(np.array_equal(*pair) for pair in zip(found[0], found[1], strict=True))
+
   def added(self, names: list[str], factor: float) -> _Values:
     """Returns what a step adds to variables where gradients are scaled, and slots with them."""
-    part = self._part(names)
+    part, (keys, given) = self._part(names), self._entering(names)
     gradients = {self._gradient(name) for name in names}
     slots = self.slots(names)
-    keys = sorted(part.entering)
+    for key, tensor in ((key, self._tensor(key)) for key in keys):
+      if tensor not in given:
+        continue
+      if key in gradients:
+        given[tensor] = _scaled(given[tensor], factor)
+      elif self._graph.ops[key[0]].name in slots:
+        # What holds squares is not negative.
+        is_square = bool(np.all(given[tensor] >= 0))
+        given[tensor] = _scaled(given[tensor], factor**2 if is_square else factor)
+    (found,) = self._run.recompute([([part.ends[name] for name in names], given)])
+    if found is None:
+      raise NotApplicable('the updates cannot be run alone')
+    return {
+      name: np.asarray(after, np.float64) - self._values[name]
+      for name, after in zip(names, found, strict=True)
+    }
+
+  def _entering(self, names: list[str]) -> tuple[list[TensorKey], _Values]:
+    """Returns what updates read, and its values by tensor, but for what is read by its handle."""
+    keys = sorted(self._part(names).entering)
     tensors = [self._tensor(key) for key in keys]
     values = self._run.refetched(tensors, {})
     if values is None:
@@ -164,22 +199,7 @@ class _Side:
         'one of them reads what cannot be given other values, such as a table that is updated row '
         'by row'
       )
-    for key, tensor in zip(keys, tensors, strict=True):
-      if tensor not in given:
-        continue
-      if key in gradients:
-        given[tensor] = _scaled(given[tensor], factor)
-      elif self._graph.ops[key[0]].name in slots:
-        # What holds squares is not negative.
-        is_square = bool(np.all(given[tensor] >= 0))
-        given[tensor] = _scaled(given[tensor], factor**2 if is_square else factor)
-    (found,) = self._run.recompute([([part.ends[name] for name in names], given)])
-    if found is None:
-      raise NotApplicable('the updates cannot be run alone')
-    return {
-      name: np.asarray(after, np.float64) - self._values[name]
-      for name, after in zip(names, found, strict=True)
-    }
+    return keys, given
 
   def rounding(self, name: str) -> float:
     """Returns how far the rounding of a variable may move what is added to it."""
