@@ -108,7 +108,10 @@ def _proposed(
   lines, _ = both[0]
   operands = OtherOperands(graph, [*at_places, *others], behind)
   further = [
-    [[*near_kinds(line, proposals), *other_means(line), *slopes(tf1, line)], [*operands.of(line)]]
+    [
+      [*near_kinds(line, proposals), *other_means(line), *slopes(tf1, line)],
+      [*operands.exchanged(line), *operands.of(line)],
+    ]
     for line in lines
   ]
   yield from itertools.islice(_in_turn(lines, [iter(groups) for groups in further]), _MOST_OPERANDS)

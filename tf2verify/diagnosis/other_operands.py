@@ -7,6 +7,7 @@ layer that is called several times, reads another tensor each time that it runs:
 that run as often read or make at the same place.
 """
 
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 
 from tf2verify.diagnosis.code_lines import Line, Proposal
@@ -20,6 +21,8 @@ from tf2verify.relation.op_pairs import is_backward
 _Tensors = tuple[TensorKey, ...]
 _Reader = tuple[int, int]
 _MOST_OTHERS = 24
+# Of these, two on one line may have each other's operands.
+_ARITHMETIC = ('Mul', 'RealDiv', 'MatMul', 'BatchMatMulV2', 'Maximum', 'Minimum', 'Pow')
 
 
 class OtherOperands:
@@ -46,6 +49,58 @@ class OtherOperands:
     """Yields other tensors for each that a line reads, the nearest first."""
     for runs in self._runs(line):
       yield from self._in_runs(runs)
+
+  def exchanged(self, line: Line) -> Iterator[Proposal]:
+    """Yields two operations of a line that each read what the other one reads: `1 - f` for `f`."""
+    for runs in self._runs(line):
+      first = [self._graph.ops[n] for n in runs[0]]
+      reads = [
+        (number, slot)
+        for number, op in enumerate(first)
+        for slot in range(len(op.inputs))
+        if op.op_type in _ARITHMETIC
+      ]
+      for one, other in itertools.combinations(reads, 2):
+        if one[0] != other[0] and first[one[0]].op_type == first[other[0]].op_type:
+          changes = [self._exchange(run, one, other) for run in runs]
+          if all(changes):
+            yield self._told(runs, one, other, [change for both in changes for change in both])
+
+  def _exchange(self, run: Sequence[int], one: _Reader, other: _Reader) -> list[NodeChange]:
+    """Returns what exchanges two inputs in one run of a line; nothing where they cannot be."""
+    ops = self._graph.ops
+    both = [(run[number], slot) for number, slot in (one, other)]
+    keys = [ops[n].inputs[slot] for n, slot in both]
+    kinds = [ops[n].outputs[k] for n, k in keys]
+    if keys[0] == keys[1] or kinds[0] != kinds[1] or not kinds[0][1]:
+      return []
+    # Neither may be computed from what is to read it.
+    if any(
+      n in self._graph.ancestors([key[0]]) for (n, _), key in zip(both, keys[::-1], strict=True)
+    ):
+      return []
+    return [
+      NodeChange(ops[n].name, other=((slot, self._graph.tensor(key)),))
+      for (n, slot), key in zip(both, keys[::-1], strict=True)
+    ]
+
+  def _told(
+    self,
+    runs: Sequence[Sequence[int]],
+    one: _Reader,
+    other: _Reader,
+    changes: Sequence[NodeChange],
+  ) -> Proposal:
+    ops = self._graph.ops
+    both = [ops[runs[0][number]] for number, _ in (one, other)]
+    slots = one[1], other[1]
+    read = [self._text(op.inputs[slot]) for op, slot in zip(both, slots, strict=True)]
+    more = f', each of the {len(runs)} times that the line runs' if len(runs) > 1 else ''
+    text = (
+      f'{both[0].name} ({both[0].op_type}) reads {read[0]} and {both[1].name} reads {read[1]} in '
+      f'the port; with the two exchanged it yields what tf1 does{more}'
+    )
+    return Proposal(tuple(changes), ', '.join(read[::-1]), ', '.join(read), text, what='operands')
 
   def _in_runs(self, runs: Sequence[Sequence[int]]) -> Iterator[Proposal]:
     read = [read_by(self._graph, run) for run in runs]

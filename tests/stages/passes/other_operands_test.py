@@ -98,9 +98,56 @@ class Attending(tf2verify.EquivalenceCase, abc.ABC):
     return tf2verify.normal_inputs((3, _STEPS, _WIDTH))
 
 
+def mixed(gate, state, new):
+  return gate * state + (1.0 - gate) * new
+
+
+def exchanged(gate, state, new):
+  return (1.0 - gate) * state + gate * new
+
+
+class Gates(keras.Model):
+  """A state that is kept or renewed, by a gate, in a loop of Python."""
+
+  def __init__(self, mixed):
+    super().__init__(name='gates')
+    self.mixed = mixed
+    self.gate = keras.layers.Dense(_WIDTH, name='gate')
+    self.new = keras.layers.Dense(_WIDTH, name='new')
+
+  def call(self, net):
+    state = keras.ops.zeros_like(net[:, 0])
+    for step in range(3):
+      gate, new = keras.ops.sigmoid(self.gate(net[:, step])), self.new(net[:, step])
+      state = self.mixed(gate, state, new)
+    return state
+
+
+class Gated(tf2verify.EquivalenceCase, abc.ABC):
+  """TF1 moves the new state towards the old one."""
+
+  variable_map = 'derive'
+  wrong = ''
+
+  def build_tf1_graph(self, inputs, training):
+    with v1.variable_scope('gates', reuse=v1.AUTO_REUSE):
+      both = [v1.layers.dense(inputs, _WIDTH, name=name) for name in ('gate', 'new')]
+    gates, new = tf.transpose(tf.sigmoid(both[0]), [1, 0, 2]), tf.transpose(both[1], [1, 0, 2])
+    state = tf.zeros_like(inputs[:, 0])
+    for step in range(3):
+      state = new[step] + gates[step] * (state - new[step])
+    return state
+
+  def make_tf2_layer(self):
+    return Gates(exchanged if self.wrong else mixed)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((3, _STEPS, _WIDTH))
+
+
 class OtherOperandsTest(absltest.TestCase):
-  def _causes(self, **settings):
-    verdict = tf2verify.verify(type('Case', (Attending,), settings), _STAGES)
+  def _causes(self, parent=Attending, **settings):
+    verdict = tf2verify.verify(type('Case', (parent,), settings), _STAGES)
     failed, text = verdict.first_failure, verdict.to_text()
     if failed is None:
       return [], text
@@ -134,6 +181,13 @@ class OtherOperandsTest(absltest.TestCase):
   def test_a_slope_that_tf1_writes_with_two_numbers(self):
     [found], text = self._causes(wrong='slope')
     self.assertIn('the slope of the leaky relu is 0.1 in tf1 and 0.2 in the port', found)
+    self.assertIn('proven', text)
+
+  def test_a_gate_and_its_rest_are_exchanged(self):
+    found, text = self._causes(Gated)
+    self.assertEmpty(found, text)
+    [found], text = self._causes(Gated, wrong='gate')
+    self.assertIn('with the two exchanged it yields what tf1 does, each of the 3 times', found)
     self.assertIn('proven', text)
 
 
