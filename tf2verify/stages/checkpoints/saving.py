@@ -274,12 +274,11 @@ def _restored_before_call(
   twice = (
     f' (it builds its layers twice, which creates {more} more {variables})' if more > 0 else ''
   )
-  instead = ', or make the layers in __init__, as attributes, and assign nothing in build'
   return port, (
     'the port has to be called once before it is restored: where a checkpoint is restored into a '
     'layer that was not called yet, its first call gives these variables initial values '
     f'in place of those of the checkpoint{twice}, and nothing warns: {listed(others)}; call the '
-    f'port once and then restore{"" if twice else instead}'
+    'port once and then restore'
   )
 
 
