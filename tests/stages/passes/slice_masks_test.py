@@ -32,10 +32,9 @@ class SliceMasksTest(absltest.TestCase):
 
     failed = tf2verify.verify(Case, ['zero_randomness']).first_failure
     text = ' '.join(failed.to_text().split())
-    self.assertIn(
-      'takes [:, :, None] in the port, [:, None, :] in tf1', failed.diagnosis.causes[0].text
-    )
-    self.assertEqual(text.count('slice [:, None, :] (tf1), [:, :, None] (tf2)'), 1, text)
+    (cause,) = failed.diagnosis.causes
+    self.assertRegex(cause.text, r'takes \[:, :, None\] in the port[,;] .*\[:, None, :\]')
+    self.assertTrue(cause.is_proven, text)
     self.assertNotIn('new_axis_mask', text)
 
 
