@@ -1,5 +1,7 @@
 """Assertions on where on the ladder a case fails first."""
 
+from typing import Any
+
 from absl.testing import absltest
 
 import tf2verify
@@ -27,6 +29,26 @@ def climbed_to_failure(case: type[tf2verify.EquivalenceCase]) -> tf2verify.CaseV
     return ladder.verdict()
   finally:
     ladder.close()
+
+
+def causes_of(
+  test: absltest.TestCase, parent: type[tf2verify.EquivalenceCase], **settings: Any
+) -> tuple[list[str], str]:
+  """Returns the causes of `zero_randomness`, none where it passes, and the text of the verdict.
+
+  Args:
+    test: the test.
+    parent: the case.
+    settings: attributes of a case that inherits it.
+  """
+  last = _NAMES.index('zero_randomness') + 1
+  verdict = tf2verify.verify(type('Case', (parent,), settings), _NAMES[:last])
+  failed, text = verdict.first_failure, verdict.to_text()
+  if failed is None:
+    return [], text
+  test.assertEqual(failed.stage, 'zero_randomness', text)
+  assert failed.diagnosis is not None
+  return [cause.text for cause in failed.diagnosis.causes], text
 
 
 class LadderTestCase(absltest.TestCase):

@@ -15,7 +15,6 @@ from tf2verify import Status
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.numerics.tolerance import Tolerance
 from tf2verify.records.difference import Aspect, Difference
-from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.comparison import double_precision
 from tf2verify.stages.comparison.double_precision import FACTOR
 from tf2verify.stages.comparison.rounding import Sorted, Suspect
@@ -284,20 +283,33 @@ class DoublePrecisionTest(LadderTestCase):
     self.assertIs(stage.status, tf2verify.Status.FAILED)
     self.assertNotIn(_EXPLAINED, ' '.join(stage.notes))
 
+  def _judged(self, *tensors, size=2.0):
+    """Returns the kinds of tensors, each given by the errors of both sides and the noise of TF1."""
+    suspects, judged, errors = [], [], {}
+    for number, (tf1, tf2, noise) in enumerate(tensors):
+      found = Difference('gradient', f'w{number}', Aspect.VALUES)
+      suspects.append(Suspect(found, *[np.float32([1.0, 2.0])] * 2, Tolerance(1e-6, 1e-6)))
+      judged.append((found, NoiseVerdict(Kind.DIFFERENT, tf2, noise, size)))
+      errors[found.key] = double_precision._Errors(apart=1e-14, tf1=tf1, tf2=tf2)
+    with mock.patch.object(double_precision, '_errors', return_value=errors):
+      after = double_precision.explained(suspects, Sorted(tuple(judged)), list)
+    self.assertIn(_EXPLAINED, after.notes[0])
+    return [noise.kind for _, noise in after.judged]
+
   def test_one_run_of_tf1_that_rounds_little_by_chance(self):
     """The port's error is set beside the noise of several runs of TF1, too."""
-    narrow = np.float32([1.0, 2.0])
-    key = TensorKey('gradient', 'w')
-    for noise, is_rounding in ((5e-6, True), (2e-6, False)):
-      found = Difference('gradient', 'w', Aspect.VALUES)
-      suspect = Suspect(found, narrow, narrow, Tolerance(1e-6, 1e-6))
-      wrong = NoiseVerdict(Kind.DIFFERENT, difference=1.2e-5, noise=noise, size=2.0)
-      errors = {key: double_precision._Errors(apart=1e-14, tf1=3e-7, tf2=1e-5)}
-      with mock.patch.object(double_precision, '_errors', return_value=errors):
-        judged = double_precision.explained([suspect], Sorted(((found, wrong),)), list)
-      kind = Kind.ROUNDING if is_rounding else Kind.DIFFERENT
-      self.assertIs(judged.judged[0][1].kind, kind)
-      self.assertIn(_EXPLAINED, judged.notes[0])
+    self.assertEqual(self._judged((3e-7, 1e-5, 5e-6)), [Kind.ROUNDING])
+    for noise in (2e-6, 0.0, np.nan):
+      self.assertEqual(self._judged((3e-7, 1e-5, noise)), [Kind.DIFFERENT], noise)
+    with self.subTest('large'):
+      self.assertEqual(self._judged((3e-3, 1e-1, 5e-2)), [Kind.DIFFERENT])
+
+  def test_each_tensor_has_to_be_rounding(self):
+    """One that noise excuses, and is further from TF1's own error, hides no other one."""
+    excused, beyond = (3e-7, 1e-4, 5e-5), (3e-7, 2e-6, 2e-7)
+    self.assertEqual(self._judged(excused), [Kind.ROUNDING])
+    for tensors in ((excused, beyond), (beyond, excused)):
+      self.assertEqual(self._judged(*tensors), [Kind.DIFFERENT] * 2)
 
 
 if __name__ == '__main__':

@@ -8,21 +8,11 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
+from tests.stages.first_failure import causes_of
 from tf2verify.diagnosis import line_edits
 
 v1 = tf.compat.v1
-_STAGES = ['no_new_variables', 'variable_inventory', 'zero_randomness']
 _HEADS, _SIZE, _STEPS, _WIDTH = 2, 3, 10, 4
-
-
-def _causes(test, parent, **settings):
-  verdict = tf2verify.verify(type('Case', (parent,), settings), _STAGES)
-  failed, text = verdict.first_failure, verdict.to_text()
-  if failed is None:
-    return [], text
-  test.assertEqual(failed.stage, 'zero_randomness', text)
-  assert failed.diagnosis is not None
-  return [cause.text for cause in failed.diagnosis.causes], text
 
 
 class Graph(keras.layers.Layer):
@@ -205,7 +195,7 @@ class Gated(tf2verify.EquivalenceCase, abc.ABC):
 class EditsOfLinesTest(absltest.TestCase):
   def test_right(self):
     for parent, settings in ((Heads, {}), (Causal, {}), (Gated, {'scale': 1.5})):
-      found, text = _causes(self, parent, **settings)
+      found, text = causes_of(self, parent, **settings)
       self.assertEmpty(found, text)
       self.assertNotIn('FAILED', text)
 
@@ -218,18 +208,18 @@ class EditsOfLinesTest(absltest.TestCase):
       return mends(again, changes)
 
     with unittest.mock.patch.object(line_edits._Again, 'mends', watched):
-      [found], text = _causes(self, Heads, slope=0.01)
+      [found], text = causes_of(self, Heads, slope=0.01)
     self.assertIn('the slope of the leaky relu is 0.2 in tf1 and 0.01 in the port', found, text)
     self.assertNotEmpty(tried)
     self.assertEqual({change.inserted for change in tried}, {()})
 
   def test_setting_with_which_the_port_does_not_run_is_likely(self):
-    found, text = _causes(self, Causal, dilations=(1, 4, 2))
+    found, text = causes_of(self, Causal, dilations=(1, 4, 2))
     self.assertRegex(found[0], r'paddings of .*Pad \(Pad\) is .*\[4, 0\].* in the port, .*\[2, 0\]')
     self.assertIn('likely cause: paddings', text)
 
   def test_mistake_that_another_one_hides(self):
-    found, text = _causes(self, Gated, exchanged=True, scale=1.25)
+    found, text = causes_of(self, Gated, exchanged=True, scale=1.25)
     self.assertLen(found, 2, text)
     self.assertIn('1.25 in the port, 1.5 in tf1', found[0], text)
     self.assertRegex(found[1], r'part_0 .*part_1 .* in place of each other at .*, each of the 2 ')

@@ -8,10 +8,10 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
+from tests.stages.first_failure import causes_of
 
 v1 = tf.compat.v1
 _HEADS, _SIZE, _WIDTH = 2, 3, 6
-_STAGES = ['no_new_variables', 'variable_inventory', 'zero_randomness']
 
 
 def _heads(net):
@@ -134,37 +134,28 @@ class Looking(tf2verify.EquivalenceCase, abc.ABC):
 
 
 class ExchangedOperandsTest(absltest.TestCase):
-  def _causes(self, parent, **settings):
-    verdict = tf2verify.verify(type('Case', (parent,), settings), _STAGES)
-    failed, text = verdict.first_failure, verdict.to_text()
-    if failed is None:
-      return [], text
-    self.assertEqual(failed.stage, 'zero_randomness', text)
-    assert failed.diagnosis is not None
-    return [cause.text for cause in failed.diagnosis.causes], text
-
   def test_right(self):
     for parent in (Attending, Looking):
-      found, text = self._causes(parent)
+      found, text = causes_of(self, parent)
       self.assertEmpty(found, text)
       self.assertNotIn('FAILED', text)
 
   def test_queries_and_keys_of_all_layers(self):
-    [found], text = self._causes(Attending, wrong='exchanged')
+    [found], text = causes_of(self, Attending, wrong='exchanged')
     self.assertRegex(found, r'the port has .*strided_slice_1 .* and .*strided_slice ', text)
     self.assertRegex(found, r'in place of each other at .*, each of the 2 times that it runs')
     self.assertIn('proven', text)
 
   def test_another_mistake_of_that_line_is_no_exchange(self):
-    [found], text = self._causes(Attending, wrong='scaled')
+    [found], text = causes_of(self, Attending, wrong='scaled')
     self.assertIn('is 0.5 in the port, 0.25 in tf1', found, text)
 
   def test_a_negative_distance_is_no_order_of_axes(self):
-    [found], text = self._causes(Attending, wrong='sign')
+    [found], text = causes_of(self, Attending, wrong='sign')
     self.assertRegex(found, r'the port has Neg \(.*Neg\), which tf1 does not have there', text)
 
   def test_two_columns_that_several_lines_read(self):
-    [found], text = self._causes(Looking, order=(1, 0, 2))
+    [found], text = causes_of(self, Looking, order=(1, 0, 2))
     self.assertRegex(
       found, r'StridedSlice\[:, 1\]\) and .*StridedSlice\[:, 0\]\) in place of', text
     )

@@ -7,10 +7,10 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
+from tests.stages.first_failure import causes_of
 
 v1 = tf.compat.v1
 _WIDTH, _STEPS = 4, 5
-_STAGES = ['no_new_variables', 'variable_inventory', 'zero_randomness']
 
 
 def leaky(slope):
@@ -146,47 +146,38 @@ class Gated(tf2verify.EquivalenceCase, abc.ABC):
 
 
 class OtherOperandsTest(absltest.TestCase):
-  def _causes(self, parent=Attending, **settings):
-    verdict = tf2verify.verify(type('Case', (parent,), settings), _STAGES)
-    failed, text = verdict.first_failure, verdict.to_text()
-    if failed is None:
-      return [], text
-    self.assertEqual(failed.stage, 'zero_randomness', text)
-    assert failed.diagnosis is not None
-    return [cause.text for cause in failed.diagnosis.causes], text
-
   def test_right(self):
-    found, text = self._causes()
+    found, text = causes_of(self, Attending)
     self.assertEmpty(found, text)
     self.assertNotIn('FAILED', text)
 
   def test_the_keys_are_added_in_place_of_the_queries(self):
-    [found], text = self._causes(wrong='residual')
+    [found], text = causes_of(self, Attending, wrong='residual')
     self.assertRegex(found, r'AddV2\) reads .* as x in the port; with .*batchnorm/')
     self.assertIn('each of the 2 times that it runs', found)
     self.assertIn('proven', text)
 
   def test_a_comparison_is_strict(self):
-    [found], text = self._causes(wrong='strict')
+    [found], text = causes_of(self, Attending, wrong='strict')
     self.assertRegex(found, r'is Greater in the port; with GreaterEqual it yields what tf1 does')
     self.assertIn('proven', text)
 
   def test_a_mean_goes_over_an_axis_that_tf1_sums(self):
-    [found], text = self._causes(wrong='mean')
+    [found], text = causes_of(self, Attending, wrong='mean')
     self.assertRegex(
       found, r'Mean over axes 0, 1, 2 in the port; with Mean over axes 0, 1 and Sum over axis 2'
     )
     self.assertIn('proven', text)
 
   def test_a_slope_that_tf1_writes_with_two_numbers(self):
-    [found], text = self._causes(wrong='slope')
+    [found], text = causes_of(self, Attending, wrong='slope')
     self.assertIn('the slope of the leaky relu is 0.1 in tf1 and 0.2 in the port', found)
     self.assertIn('proven', text)
 
   def test_a_gate_and_its_rest_are_exchanged(self):
-    found, text = self._causes(Gated)
+    found, text = causes_of(self, Gated)
     self.assertEmpty(found, text)
-    [found], text = self._causes(Gated, wrong='gate')
+    [found], text = causes_of(self, Gated, wrong='gate')
     self.assertIn('with the two exchanged it yields what tf1 does, each of the 3 times', found)
     self.assertIn('proven', text)
 

@@ -48,6 +48,21 @@ class LargeTest(absltest.TestCase):
     for side in (found.tf1(), found.tf2()):
       self.assertEqual((side.runs, side.tensors, side.varying), (2, 8, ()))
 
+  def test_two_training_steps(self):
+    class Case(tiny_models.Affine):
+      training_steps_to_take = 5
+
+      def make_tf1_optimizer(self):
+        return tf.compat.v1.train.MomentumOptimizer(0.1, 0.9)
+
+      make_tf2_optimizer = make_tf1_optimizer
+
+    for large, steps in ((10, 2), (100, 3)):
+      with mock.patch.object(repetition, 'LARGE', large):
+        side = repeater(Case, self).tf2()
+      runs = {key.run for key in side.digests if 'training steps' in key.run}
+      self.assertEqual(runs, {f'{steps} training steps'})
+
   def test_a_variation_has_its_numbers(self):
     class Case(tiny_models.Affine):
       def port(self, inputs, training):

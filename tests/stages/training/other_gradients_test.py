@@ -89,7 +89,15 @@ class Trained(tf2verify.EquivalenceCase, abc.ABC):
     return v1.train.RMSPropOptimizer(0.01, decay=0.95, momentum=0.5, epsilon=1e-6)
 
 
-class Normalized(Trained):
+def own_step(self, layer, inputs, labels, optimizer):
+  with tf.GradientTape() as tape:
+    loss = self.tf2_loss(layer(inputs), labels)
+  variables = [one.value for one in layer.trainable_variables]
+  optimizer.step(tape.gradient(loss, variables), variables)
+  return loss
+
+
+class Normalized(Trained, abc.ABC):
   """The gradient of the offset is a factor of those of the kernel and of the scale in TF1."""
 
   def build_tf1_graph(self, inputs, training):
@@ -138,29 +146,15 @@ class OtherGradientsTest(parameterized.TestCase):
 
   @parameterized.parameters(True, False)
   def test_gradients_that_are_factors_of_others(self, outside):
-    def step(self, layer, inputs, labels, optimizer):
-      with tf.GradientTape() as tape:
-        loss = self.tf2_loss(layer(inputs), labels)
-      variables = [one.value for one in layer.trainable_variables]
-      optimizer.step(tape.gradient(loss, variables), variables)
-      return loss
-
     hooks = {name: vars(Normalized)[name] for name in ('build_tf1_graph', 'make_tf2_layer')}
     hooks['tf2_loss'] = Normalized.tf2_loss
-    found = self._found(lambda _: OwnRms(outside), tf2_train_step=step, **hooks)
+    found = self._found(lambda _: OwnRms(outside), tf2_train_step=own_step, **hooks)
     said = [one for one in found if 'would not at gradients that are' in one]
     self.assertLen(said, int(outside), found)
 
   @parameterized.parameters(True, False)
   def test_an_optimizer_that_tells_nothing(self, outside):
-    def step(self, layer, inputs, labels, optimizer):
-      with tf.GradientTape() as tape:
-        loss = self.tf2_loss(layer(inputs), labels)
-      variables = [one.value for one in layer.trainable_variables]
-      optimizer.step(tape.gradient(loss, variables), variables)
-      return loss
-
-    found = self._found(lambda _: OwnRms(outside), tf2_train_step=step)
+    found = self._found(lambda _: OwnRms(outside), tf2_train_step=own_step)
     said = [one for one in found if 'would not at gradients that are' in one]
     self.assertLen(said, int(outside), found)
 

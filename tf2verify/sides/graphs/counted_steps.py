@@ -205,15 +205,12 @@ class CountedStep:
     except (tf.errors.OpError, ValueError, TypeError):
       return None
 
-  def from_count_alone(
-    self, counts: Sequence[int], names: Collection[str], with_between: bool = False
-  ) -> list[CountedValue]:
+  def from_count_alone(self, counts: Sequence[int], names: Collection[str]) -> list[CountedValue]:
     """Returns what is computed from the count alone on the way to losses and gradients.
 
     Args:
       counts: of steps taken before.
       names: of losses and gradients.
-      with_between: whether to return also what only others of them are computed from.
     """
     graph = self.graph
     behind = graph.ancestors(self._ends(names))

@@ -7,6 +7,7 @@ rounding of each side, measured and not estimated.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -108,16 +109,27 @@ def explained(
   )
   if len(errors) < len(left):
     return found
-  noises = {suspect.key: wrong[id(suspect.difference)].ratio for suspect in left}
-  worst = max(errors, key=lambda key: min(errors[key].ratio, noises[key]))
-  ratio, noise = errors[worst].ratio, noises[worst]
-  note = _NOTE.format(worst, errors[worst].apart, *min((ratio, _OF_TF1), (noise, _OF_NOISE)))
   most = FACTOR_LATER if targets.after_others and is_small else FACTOR
-  # That one run of TF1 rounds little may be chance, which the noise of several runs is not.
-  if ratio > (most if is_small or targets.after_others else 1.0) and noise > FACTOR:
+  most = most if is_small or targets.after_others else 1.0
+  # That one run of TF1 rounds little may be chance, which the noise of several runs is not. Of a
+  # large difference it excuses nothing.
+  noises = {s.key: wrong[id(s.difference)].ratio if is_small else math.inf for s in left}
+  times = {
+    key: min((one.ratio / most, one.ratio, _OF_TF1), (_beyond(noises[key]), noises[key], _OF_NOISE))
+    for key, one in errors.items()
+  }
+  worst = max(times, key=lambda key: times[key][0])
+  excess, *told = times[worst]
+  note = _NOTE.format(worst, errors[worst].apart, *told)
+  if excess > 1.0:
     return dataclasses.replace(found, notes=(*found.notes, note))
   judged = [(d, _as_rounding(noise) if id(d) in wrong else noise) for d, noise in found.judged]
   return dataclasses.replace(found, judged=tuple(judged), notes=(*found.notes, note))
+
+
+def _beyond(ratio: float) -> float:
+  """Returns how far a difference is beyond what noise excuses; noise that is not known, nothing."""
+  return math.inf if math.isnan(ratio) else ratio / FACTOR
 
 
 def _as_rounding(noise: NoiseVerdict) -> NoiseVerdict:

@@ -310,10 +310,7 @@ class _Pair:
   def _cause(self, apart: _Apart) -> str:
     """Returns what of one side, computed from the count alone, the other has not got."""
     counts = sorted({self._at_step, apart.count, *_FIRST})
-    ones, others = (
-      side.from_count_alone(counts, apart.names, with_between=True)
-      for side in (self._tf1, self._tf2)
-    )
+    ones, others = (side.from_count_alone(counts, apart.names) for side in (self._tf1, self._tf2))
     place = counts.index(apart.count)
     alone = [
       *((_TF1, one) for one in _first_alone(ones, others)),
