@@ -109,11 +109,12 @@ def explained(
   )
   if len(errors) < len(left):
     return found
+  may_lose_digits = is_small or targets.after_others
   most = FACTOR_LATER if targets.after_others and is_small else FACTOR
-  most = most if is_small or targets.after_others else 1.0
-  # That one run of TF1 rounds little may be chance, which the noise of several runs is not. Of a
-  # large difference it excuses nothing.
-  noises = {s.key: wrong[id(s.difference)].ratio if is_small else math.inf for s in left}
+  most = most if may_lose_digits else 1.0
+  # That one run of TF1 rounds little may be chance, which the noise of several runs is not: it has
+  # the rounding of all steps before, too. Of a large difference without any it excuses nothing.
+  noises = {s.key: wrong[id(s.difference)].ratio if may_lose_digits else math.inf for s in left}
   times = {
     key: min((one.ratio / most, one.ratio, _OF_TF1), (_beyond(noises[key]), noises[key], _OF_NOISE))
     for key, one in errors.items()
