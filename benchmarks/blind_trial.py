@@ -1,7 +1,7 @@
 """A trial on ports that no rule was tuned to, with mistakes planted as edits of their text.
 
     python -m benchmarks.blind_trial [MODEL[.MISTAKE|.right] ...] [--reports DIR]
-      [--half seen|unseen] [--folder DIR]
+      [--half seen|unseen] [--folder DIR] [--together N]
 
 Every folder of `benchmarks/blind/` is a model: its TF1 code, a right port, a case, and
 `mistakes.json`: edits of the port, each with the stage that is to show it and the words that
@@ -16,6 +16,12 @@ judged:
 
 'other' has to be read: it is wrong, or right in words that nobody foresaw. `--reports` keeps the
 text of every report for that. The right ports have to pass: one that is blamed is a false alarm.
+
+With `--together N` each model is run once, with N of its mistakes at a time, drawn by chance, each
+in a statement of its own. Of these are counted what one run names:
+
+    found       a cause of any stage has all of its words
+    located     that, or a report of any stage names its line
 """
 
 import argparse
@@ -25,12 +31,13 @@ import itertools
 import json
 import multiprocessing
 import pathlib
+import random
 import re
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import tf2verify
@@ -94,15 +101,40 @@ def mistakes(folder: pathlib.Path) -> list[Mistake]:
   ]
 
 
-def climb(folder: pathlib.Path, mistake: Mistake | None) -> tuple[CaseVerdict, range]:
-  """Climbs the ladder with a copy of a model, with a mistake or without."""
+def climb(folder: pathlib.Path, planted: Sequence[Mistake]) -> tuple[CaseVerdict, list[range]]:
+  """Climbs the ladder with a copy of a model, with mistakes; returns the lines of each."""
   with tempfile.TemporaryDirectory() as name:
     copy = pathlib.Path(name) / folder.name
     shutil.copytree(folder, copy)
-    lines = mistake.plant(copy) if mistake else range(0)
+    # From the last one on: what is planted later moves no line that is known.
+    lines = {one.name: one.plant(copy) for one in reversed(in_order(folder, planted))}
     (found,) = find_cases(str(copy))
     with found.importable():
-      return tf2verify.verify(found.case), lines
+      return tf2verify.verify(found.case), [lines[one.name] for one in planted]
+
+
+def in_order(folder: pathlib.Path, planted: Sequence[Mistake]) -> list[Mistake]:
+  """Returns mistakes in the order of their places in the text."""
+  texts = {one.file: (folder / one.file).read_text(encoding='utf-8') for one in planted}
+  return sorted(planted, key=lambda one: (one.file, texts[one.file].find(one.old)))
+
+
+def together(folder: pathlib.Path, most: int, seed: int) -> list[Mistake]:
+  """Returns mistakes that can be planted in one port: no edit touches the text of another one."""
+  known = mistakes(folder)
+  random.Random(seed).shuffle(known)
+  texts = {one.file: (folder / one.file).read_text(encoding='utf-8') for one in known}
+  chosen: list[Mistake] = []
+  taken: list[tuple[str, int, int]] = []
+  for one in known:
+    start = texts[one.file].find(one.old)
+    place = one.file, start, start + len(one.old)
+    if all(f != place[0] or e <= place[1] or place[2] <= s for f, s, e in taken):
+      chosen.append(one)
+      taken.append(place)
+    if len(chosen) == most:
+      break
+  return chosen
 
 
 def causes(stage: StageVerdict) -> list[str]:
@@ -139,19 +171,56 @@ def marks(mistake: Mistake, lines: range, verdict: CaseVerdict) -> Iterator[str]
     yield 'cause right' if any(mistake.names(cause) for cause in said) else 'cause other'
 
 
+def found_together(
+  planted: Sequence[Mistake], lines: Sequence[range], verdict: CaseVerdict
+) -> list[str]:
+  """Returns which of several mistakes one report finds, and which ones it only locates."""
+  failed = [one for one in verdict.stages if one.status is tf2verify.Status.FAILED]
+  said = [cause for one in failed for cause in causes(one)]
+  found = []
+  for mistake, at in zip(planted, lines, strict=True):
+    named = {line for one in failed for line in named_lines(one, mistake.file)}
+    if any(mistake.names(cause) for cause in said):
+      found.append(f'found {mistake.name}')
+    elif named & set(range(at.start - 1, at.stop + 1)):
+      found.append(f'located {mistake.name}')
+    else:
+      found.append(f'missed {mistake.name}')
+  return found
+
+
+def tried_together(
+  models: pathlib.Path, name: str, most: int, seed: int, reports: pathlib.Path | None
+) -> list[str]:
+  """Climbs with several mistakes of a model at once; returns what is found of each."""
+  planted = together(models / name, most, seed)
+  verdict, lines = climb(models / name, planted)
+  if reports:
+    write_report(reports, f'{name}.together{seed}', planted, verdict)
+  return found_together(planted, lines, verdict)
+
+
+def write_report(
+  reports: pathlib.Path, title: str, planted: Sequence[Mistake], verdict: CaseVerdict
+) -> None:
+  """Writes the edits and the report."""
+  reports.mkdir(parents=True, exist_ok=True)
+  edits = ''.join(f'{one.old}\n--- for\n{one.new}\n\n' for one in planted)
+  (reports / f'{title}.txt').write_text(edits + verdict.to_text(), encoding='utf-8')
+
+
 def tried(
   models: pathlib.Path, name: str, mistake: Mistake | None, reports: pathlib.Path | None
 ) -> list[str]:
   """Climbs with one mistake, or the right port; returns what holds of it."""
-  verdict, lines = climb(models / name, mistake)
+  planted = [mistake] if mistake else []
+  verdict, lines = climb(models / name, planted)
   if mistake:
-    found = list(marks(mistake, lines, verdict))
+    found = list(marks(mistake, lines[0], verdict))
   else:
     found = [] if verdict.status is tf2verify.Status.PASSED else ['false alarm']
   if reports:
-    reports.mkdir(parents=True, exist_ok=True)
-    edit = f'{mistake.old}\n--- for\n{mistake.new}\n\n' if mistake else ''
-    (reports / f'{title(name, mistake)}.txt').write_text(edit + verdict.to_text())
+    write_report(reports, title(name, mistake), planted, verdict)
   return found
 
 
@@ -175,6 +244,23 @@ def chosen(arguments: argparse.Namespace) -> list[tuple[str, Mistake | None]]:
   return found
 
 
+def measure_together(processes: ProcessPoolExecutor, arguments: argparse.Namespace) -> None:
+  """Measures how many of several mistakes at once one run finds."""
+  names = sorted(path.name for path in arguments.folder.iterdir() if path.is_dir())
+  names = [name for name in names if not arguments.models or name in arguments.models]
+  of_all = (arguments.folder, arguments.together, arguments.seed, arguments.reports)
+  folder, most, seed, reports = map(itertools.repeat, of_all)
+  total: collections.Counter[str] = collections.Counter()
+  every = processes.map(tried_together, folder, names, most, seed, reports)
+  for name, found in zip(names, every, strict=True):
+    total.update(['ports', *(one.split()[0] for one in found)])
+    print(f'{name:<24} {", ".join(found)}', flush=True)
+  print(
+    f'found in one run: {total["found"] / total["ports"]:.1f}, located alone: '
+    f'{total["located"] / total["ports"]:.1f}, missed: {total["missed"] / total["ports"]:.1f}'
+  )
+
+
 def main() -> int:
   """Measures and prints; returns 1 where a right port is blamed."""
   parser = argparse.ArgumentParser(description=__doc__)
@@ -183,6 +269,8 @@ def main() -> int:
   parser.add_argument('--reports', type=pathlib.Path)
   parser.add_argument('--half', choices=('seen', 'unseen'))
   parser.add_argument('--processes', type=int, default=2)
+  parser.add_argument('--together', type=int, help='mistakes of one port')
+  parser.add_argument('--seed', type=int, default=0, help='which mistakes are planted together')
   arguments = parser.parse_args()
   total: collections.Counter[str] = collections.Counter()
   start = time.perf_counter()
@@ -190,6 +278,9 @@ def main() -> int:
   with ProcessPoolExecutor(
     arguments.processes, multiprocessing.get_context('spawn'), logical_devices.ask_for_two_cpus
   ) as processes:
+    if arguments.together:
+      measure_together(processes, arguments)
+      return 0
     models = itertools.repeat(arguments.folder)
     every = processes.map(
       tried, models, *zip(*work, strict=True), itertools.repeat(arguments.reports)

@@ -10,8 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+from tf2verify import beyond
 from tf2verify.acceptance import Acceptance, Attempt, declared_causes
-from tf2verify.environment import interruption, time_limit
+from tf2verify.environment import diagnose_option, interruption, time_limit
 from tf2verify.environment.time_limit import TimeLimitReached
 from tf2verify.errors import (
   CaseDefinitionError,
@@ -35,6 +36,7 @@ from tf2verify.sides.tf1.changed_reference import ChangedReference
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage, orders
+from tf2verify.stages.judging import judged, with_blind_spots
 from tf2verify.stages.raised import defect_record, error_record
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
@@ -113,6 +115,9 @@ class Ladder:
     self._acceptance: Acceptance | None = None
     self._changed: ChangedReference | None = None
     self._started = time.perf_counter()
+    # Until when stages that are blocked are run for what they show by themselves.
+    self._beyond_until: float | None = None
+    self._is_beyond = False
 
   def stage(self, stage: type[Stage]) -> StageVerdict:
     """Returns the verdict of a stage, running it and what it needs if that is not done."""
@@ -184,8 +189,7 @@ class Ladder:
       return self._blocked(stage, number)
     for needed in STAGES:
       if needed.name in stage.needs and self.stage(needed).status in _BLOCKING:
-        culprit = self._culprit(needed)
-        return StageVerdict.blocked(stage.name, number, culprit.stage, culprit.status)
+        return self._beyond(stage, number, self._culprit(needed))
     for earlier in (*stage.repeats_errors_of, *stage.follows):
       blocking = _BLOCKING if earlier in stage.follows else (Status.ERROR,)
       if (known := self._verdicts.get(earlier)) is not None and known.status in blocking:
@@ -208,6 +212,27 @@ class Ladder:
     start = time.perf_counter()
     verdict = self._accepting(stage, number, self._attempt(stage, number))
     return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
+
+  def _beyond(self, stage: type[Stage], number: int, culprit: StageVerdict) -> StageVerdict:
+    """Returns that a stage is blocked, or what it shows that follows from no earlier failure."""
+    start = time.perf_counter()
+    blocked = StageVerdict.blocked(stage.name, number, culprit.stage, culprit.status)
+    if self._beyond_until is None:
+      self._beyond_until = start + max(start - self._started, _LEAST_SECONDS)
+    is_wanted = stage.tried_when_blocked and diagnose_option.goes_beyond_failures()
+    is_over = start > self._beyond_until and not stage.stands_alone
+    if not is_wanted or not beyond.can_be_passed(culprit) or is_over:
+      return blocked
+    self._under_way, self._is_beyond = stage, True
+    try:
+      attempt = self._attempt(stage, number)
+      verdict = self._accepting(stage, number, attempt)
+    finally:
+      self._is_beyond = False
+    earlier = [one for one in self._verdicts.values() if one.number < number]
+    own = beyond.own_failure(verdict, attempt.causes, earlier, stage.stands_alone)
+    found = blocked if own is None else own
+    return dataclasses.replace(found, seconds=time.perf_counter() - start)
 
   def _accepting(self, stage: type[Stage], number: int, attempt: Attempt) -> StageVerdict:
     """Judges a stage by what the case accepts."""
@@ -239,8 +264,8 @@ class Ladder:
     causes: tuple[Cause, ...] = ()
     try:
       with self.conditions():
-        findings = orders.checked(stage(), self._prepared_for(stage))
-        findings = _with_pending_notes(findings, self.prepared().tf1.pending_notes())
+        findings = orders.checked(stage(), self._prepared_for(stage), self._is_beyond)
+        findings = with_blind_spots(findings, self.prepared().tf1.pending_notes())
         findings = self._with_served_keras(findings)
     except NotApplicable as reason:
       verdict = StageVerdict.not_applicable(stage.name, number, str(reason), reason.blind_spot)
@@ -250,7 +275,7 @@ class Ladder:
     except Exception as error:  # noqa: BLE001 - neither this stage's verdict nor other cases are lost
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=defect_record(error))
     else:
-      verdict = self._diagnosed(stage, _judged(stage, number, findings), findings)
+      verdict = self._diagnosed(stage, judged(stage, number, findings), findings)
       causes = (*findings.causes, *(verdict.diagnosis.causes if verdict.diagnosis else ()))
     return Attempt(verdict, causes, {} if self._changed is None else self._changed.changed)
 
@@ -262,7 +287,7 @@ class Ladder:
     self._named_keras = True
     text, is_blind_spot = note
     if is_blind_spot:
-      return _with_pending_notes(findings, (text,))
+      return with_blind_spots(findings, (text,))
     return dataclasses.replace(findings, notes=(*findings.notes, text))
 
   def _with_slip(self, record: ErrorRecord, error: Tf2VerifyError) -> ErrorRecord:
@@ -294,7 +319,10 @@ class Ladder:
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with self.conditions():
       start = time.perf_counter()
-      experimenting = Experimenting(bench_for, max(start - self._started, _LEAST_SECONDS))
+      seconds = max(start - self._started, _LEAST_SECONDS)
+      if self._is_beyond and self._beyond_until is not None:
+        seconds = max(self._beyond_until - start, _LEAST_SECONDS if stage.stands_alone else 0.0)
+      experimenting = Experimenting(bench_for, seconds)
       diagnosis = diagnose_stage(self.prepared(), verdict, findings, experimenting)
       seconds = time.perf_counter() - start
     return with_diagnosis(verdict, dataclasses.replace(diagnosis, seconds=seconds), stage)
@@ -348,48 +376,3 @@ class Ladder:
         left_out=frozenset(dict(StageSelection.of(case.stages).left_out)),
       )
     return self._under_test
-
-
-def _with_pending_notes(findings: Findings, remarks: Sequence[str]) -> Findings:
-  if not remarks:
-    return findings
-  # Counted as blind spots, so that a stage that passes shows them as well.
-  blind_spots = findings.compared.blind_spots + len(remarks)
-  compared = dataclasses.replace(findings.compared, blind_spots=blind_spots)
-  return dataclasses.replace(
-    findings,
-    compared=compared,
-    notes=(*findings.notes, *remarks),
-    blind_spots=(*findings.blind_spots, *remarks),
-  )
-
-
-def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict:
-  if findings.differences:
-    # Were the differences excused by a wider tolerance, this would be left.
-    status, reason = Status.FAILED, findings.inconclusive
-  elif findings.inconclusive:
-    status, reason = Status.INCONCLUSIVE, findings.inconclusive
-  elif not findings.compared.tensors:
-    status, reason = Status.INCONCLUSIVE, 'nothing was compared'
-  else:
-    status, reason = Status.PASSED, ''
-  return StageVerdict(
-    stage.name,
-    number,
-    status,
-    findings.compared,
-    findings.differences,
-    reason=reason,
-    notes=findings.notes,
-    figures=findings.figures,
-    deviations=findings.deviations if stage.diagnosed else (),
-    tables=findings.tables,
-    inventory=findings.inventory,
-    random_ops=findings.random_ops,
-    curves=findings.curves,
-    extents=() if stage.diagnosed else findings.extents,
-    blind_spots=findings.blind_spots,
-    undecided=findings.undecided,
-    proven=findings.proven,
-  )

@@ -107,11 +107,11 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
   )
   run.add_argument(
     '--diagnose',
-    choices=(diagnose_option.ALL, diagnose_option.FIRST),
+    choices=diagnose_option.CHOICES,
     default='',
-    help='all (default): find all mistakes in a failed forward pass, by correcting each in a copy '
-    "of the port's graph, in at most the time of the stages so far; first: only those of the first "
-    'search',
+    help='all (default): find all mistakes in a failed stage, by correcting each in a copy of the '
+    "port's graph, in at most the time of the stages so far, and further ones in the stages that "
+    'it blocks; stage: only those in the failed stage; first: only those of the first search',
   )
   _add_github_annotations(run)
   _add_detail(run)

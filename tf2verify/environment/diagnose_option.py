@@ -5,7 +5,9 @@ import os
 from tf2verify.errors import UsageError
 
 VARIABLE = 'TF2VERIFY_DIAGNOSE'
-ALL, FIRST = 'all', 'first'
+# Beyond a failed stage as well; all mistakes that it shows; those that its first search shows.
+ALL, STAGE, FIRST = 'all', 'stage', 'first'
+CHOICES = (ALL, STAGE, FIRST)
 
 
 def set_for_process(wanted: str) -> None:
@@ -20,7 +22,21 @@ def ends_with_the_first() -> bool:
   Raises:
     UsageError: the variable has another value.
   """
+  return _wanted() == FIRST
+
+
+def goes_beyond_failures() -> bool:
+  """Returns whether stages that are blocked are looked into for further mistakes.
+
+  Raises:
+    UsageError: the variable has another value.
+  """
+  return _wanted() == ALL
+
+
+def _wanted() -> str:
   wanted = os.environ.get(VARIABLE, ALL)
-  if wanted not in (ALL, FIRST):
-    raise UsageError(f'{VARIABLE} is {wanted!r:.80}; it must be {ALL!r} or {FIRST!r}')
-  return wanted == FIRST
+  if wanted not in CHOICES:
+    known = ', '.join(map(repr, CHOICES[:-1]))
+    raise UsageError(f'{VARIABLE} is {wanted!r:.80}; it must be {known} or {CHOICES[-1]!r}')
+  return wanted

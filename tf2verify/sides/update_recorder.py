@@ -1,7 +1,7 @@
 """What an optimizer is given while a training step of a case is built or run."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -17,14 +17,18 @@ FAMILIES = (
 )
 
 
-def update_recorder(factor: float | Mapping[str, float] = 1.0) -> Updates:
+def update_recorder(
+  factor: float | Mapping[str, float] = 1.0, given: Callable[[str, Any], Any] | None = None
+) -> Updates:
   """Returns what records the gradients and updates of optimizers of TF1 and of Keras.
 
   Args:
     factor: multiplies every gradient for a variable that a tape gives, before anybody sees
       it; one by variable name, or one for all.
+    given: returns what such a gradient is replaced with, given that and the variable's name; None
+      leaves them.
   """
-  changed = None if factor == 1.0 else functools.partial(_scaled, factor)
+  changed = given if factor == 1.0 else functools.partial(_scaled, factor)
   families = [*FAMILIES]
   if keras3.loaded() is not None:
     families.append((*keras3.optimizer_base(), TWO_LISTS))

@@ -10,14 +10,20 @@ from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 _REMEDY = 'order them with tf.control_dependencies'
 
 
-def checked(stage: Stage, case: CaseUnderTest) -> Findings:
+def checked(stage: Stage, case: CaseUnderTest, alone: bool = False) -> Findings:
   """Returns what a stage finds with the reference in the order that the port is nearest to.
 
   One order holds for a whole run of the stage. Others than the first are tried only
   where the reference has races and something differs.
+
+  Args:
+    stage: the stage.
+    case: both sides.
+    alone: whether to check only what does not depend on the stages that it needs.
   """
   begin(case, None)
-  findings = stage.check(case)
+  check = stage.check_alone if alone else stage.check
+  findings = check(case)
   races = races_met(case)
   if not races or not stage.compares_sides:
     return findings
@@ -28,7 +34,7 @@ def checked(stage: Stage, case: CaseUnderTest) -> Findings:
   for other in orders[1:] if _is_open(findings) else ():
     begin(case, other)
     try:
-      again = stage.check(case)
+      again = check(case)
     except NotApplicable as reason:  # a recorded graph that is not run here
       obstacle = str(reason)
       break

@@ -199,6 +199,9 @@ class Stage(abc.ABC):
       although it does not need them to pass.
     diagnosed: whether it holds the two models against each other by the case's tolerances,
       so that a failure is looked into op by op, and can be judged by other tolerances.
+    tried_when_blocked: whether it is run although a stage that it needs has failed, for mistakes
+      that no earlier stage has shown.
+    stands_alone: whether what `check_alone` compares does not depend on the stages that it needs.
     compares_sides: whether it holds numbers of the reference against the port, so that a
       reference that races is tried in several orders.
   """
@@ -210,6 +213,12 @@ class Stage(abc.ABC):
   follows: ClassVar[tuple[str, ...]] = ()
   diagnosed: ClassVar[bool] = True
   compares_sides: ClassVar[bool] = True
+  tried_when_blocked: ClassVar[bool] = False
+  stands_alone: ClassVar[bool] = False
+
+  def check_alone(self, case: CaseUnderTest) -> Findings:
+    """Does the same as far as it does not depend on the stages that it needs; raises as `check`."""
+    return self.check(case)
 
   @abc.abstractmethod
   def check(self, case: CaseUnderTest) -> Findings:

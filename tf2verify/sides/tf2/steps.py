@@ -38,6 +38,7 @@ from tf2verify.sides.seen import Seen
 from tf2verify.sides.set_aside_steps import slots_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
+from tf2verify.sides.tf2.given_gradients import GivenGradients
 from tf2verify.sides.tf2.layer_parts import own_variables
 from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
 from tf2verify.sides.tf2.schedules import Schedule
@@ -82,6 +83,7 @@ class Tf2Steps:
     self._updating: list[Any] = []
     # Of the last step: whether the update was given something else, and what.
     self._changes_gradients = False
+    self._given: GivenGradients | None = None
     self._last: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = (), ()
 
   def run(self) -> TrainingRun:
@@ -130,6 +132,11 @@ class Tf2Steps:
       further_counts=parts_of(self._optimizer).counts(),
     )
 
+  def given_gradients(self) -> GivenGradients:
+    """Returns what every step from now on gets its gradients from."""
+    self._given = self._given or GivenGradients(self._port.layouts)
+    return self._given
+
   def advance(self) -> None:
     """Takes a step and reads nothing, as it is to be had on the way to a later one."""
     self._taken()
@@ -138,7 +145,7 @@ class Tf2Steps:
     """Takes a step; returns its updates and its loss."""
     self._number += 1
     self._last = (), ()  # not held while the next ones are made
-    updates = update_recorder()
+    updates = update_recorder(given=self._given)
     loss = self._stepped(updates)
     for optimizer in updates.optimizers:
       if not any(optimizer is known for known in self._updating):

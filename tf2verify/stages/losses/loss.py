@@ -25,6 +25,7 @@ class Loss(Stage):
 
   name = 'loss'
   needs = ('zero_randomness',)
+  tried_when_blocked = stands_alone = True
   proves = (
     'the losses agree, in value and gradient, on the outputs of the model and on extreme ones'
   )

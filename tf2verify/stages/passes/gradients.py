@@ -76,6 +76,7 @@ class Gradients(Stage):
 
   name = 'gradients'
   needs = ('seeded_constant',)
+  tried_when_blocked = True
   proves = 'the gradient of the loss agrees for every trainable variable'
 
   def check(self, case: CaseUnderTest) -> Findings:

@@ -22,6 +22,7 @@ class SeededConstant(Stage):
 
   name = 'seeded_constant'
   needs = ('zero_randomness',)
+  tried_when_blocked = True
   proves = (
     'with one seed for all random ops, initial values, or the distributions that they are drawn '
     'from, outputs, regularization losses and the state after the call agree, in inference and in '

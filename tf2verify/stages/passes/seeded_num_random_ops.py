@@ -18,6 +18,7 @@ class SeededNumRandomOps(Stage):
 
   name = 'seeded_num_random_ops'
   needs = ('seeded_constant',)
+  tried_when_blocked = True
   proves = 'the same with one seed per random op: also the order of random ops is the same'
 
   def check(self, case: CaseUnderTest) -> Findings:

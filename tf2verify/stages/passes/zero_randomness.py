@@ -88,6 +88,7 @@ class ZeroRandomness(Stage):
 
   name = 'zero_randomness'
   needs = ('no_new_variables', 'variable_inventory')
+  tried_when_blocked = True
   proves = (
     'with every variable set to a fixed value of its own, outputs and regularization losses agree'
   )

@@ -18,6 +18,7 @@ from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.set_aside_steps import steps_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps
+from tf2verify.sides.tf2.given_gradients import GivenGradients
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
@@ -62,6 +63,7 @@ class BothSides:
     self._trainable = trainable
     self._taken: list[tuple[TrainingStep, TrainingStep]] = []
     self._shadows: PortShadows | None = None
+    self._given: GivenGradients | None = None
     # By the number of the step after which they were given to the port.
     self.held: dict[int, Held] = {}
     # By counts of steps: a diagnosis asks again once the sides are closed.
@@ -83,6 +85,11 @@ class BothSides:
       release_pages()
     self._taken.append(self._both_take())
     return self.so_far()
+
+  def give_gradients(self) -> GivenGradients:
+    """Has the port take every step with the gradients of the reference."""
+    self._given = self._sides[1].given_gradients()
+    return self._given
 
   @property
   def _sides(self) -> tuple[ReferenceSteps, Tf2Steps]:
@@ -227,7 +234,14 @@ class BothSides:
 
   def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
     reference, port = self._sides
-    one, other = side_by_side(reference.take, port.take)
+    if self._given is None:
+      one, other = side_by_side(reference.take, port.take)
+    else:
+      one = reference.take()
+      ports, known = dict(self._pairs), one.gradients
+      found = {ports[r.name]: r.value for r in known if r.name in ports and r.value is not None}
+      self._given.begin(found)
+      other = port.take()
     if self._shadows is None:
       self._shadows = port_shadows(
         one, other, port.run(), self._pairs, self._slot_names, port.laid_out

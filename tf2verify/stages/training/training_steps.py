@@ -66,6 +66,7 @@ from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_
 from tf2verify.stages.training.turns import Turns
 from tf2verify.stages.training.unread_gradients import UnreadGradients
 from tf2verify.stages.training.untaken_branches import untaken_branches
+from tf2verify.stages.training.updates_alone import compare_updates
 from tf2verify.stages.training.wide_steps import wide_steps
 
 # Without a number in one of them, averages and counters are all that a step shows.
@@ -79,10 +80,14 @@ class TrainingSteps(Stage):
 
   name = 'training_steps'
   needs = ('gradients', 'loss')
+  tried_when_blocked = stands_alone = True
   proves = (
     'after each of several training steps, losses, variables and the state of the optimizers agree'
   )
   diagnosed = False
+
+  def check_alone(self, case: CaseUnderTest) -> Findings:
+    return compare_updates(case)
 
   def check(self, case: CaseUnderTest) -> Findings:
     """Compares step by step, at distinct variable values and with aligned random ops.

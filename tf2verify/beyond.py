@@ -1,0 +1,92 @@
+"""What a stage shows although an earlier one has failed: mistakes that follow from none before.
+
+A first port has several mistakes, and most stages need those before them. So a stage that is
+blocked is run all the same. It fails by itself if an experiment proves a mistake at lines of the
+port that no earlier stage has named, or if what it compares depends on no earlier stage.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from tf2verify.records.diagnosis import Cause, Diagnosis, Source
+from tf2verify.records.difference import Aspect
+from tf2verify.records.experiment import Outcome
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import StageVerdict
+
+_PAIRED = (Aspect.TRAINABLE, Aspect.VALUES, Aspect.DISTRIBUTION, Aspect.ORDER, Aspect.NON_FINITE)
+
+
+def can_be_passed(failed: StageVerdict) -> bool:
+  """Returns whether stages after a failed one can be run: every variable has its counterpart."""
+  if failed.status is not Status.FAILED or failed.compared.noun == 'calls':
+    return False
+  is_inventory = failed.compared.noun == 'variables'
+  return not is_inventory or all(one.aspect in _PAIRED for one in failed.differences)
+
+
+def own_failure(
+  verdict: StageVerdict,
+  causes: Sequence[Cause],
+  earlier: Sequence[StageVerdict],
+  stands_alone: bool,
+) -> StageVerdict | None:
+  """Returns the verdict of a stage with what follows from no earlier failure; None for nothing.
+
+  Args:
+    verdict: of the stage, run although it is blocked.
+    causes: what it and its diagnosis have found.
+    earlier: the verdicts of the stages before it.
+    stands_alone: whether what it compares does not depend on those.
+  """
+  if verdict.status is not Status.FAILED:
+    return None
+  names = ', '.join(one.stage for one in earlier if one.status is Status.FAILED)
+  if stands_alone:
+    return verdict
+  diagnosis = verdict.diagnosis or Diagnosis()
+  told = [one.diagnosis for one in earlier if one.diagnosis is not None]
+  texts = {cause.text for known in told for cause in known.causes}
+  texts |= {d.hint for one in earlier for d in one.differences}
+  lines = {line for known in told for source in known.sources for line in _lines(source)}
+  sources = [one for one in diagnosis.sources if _is_proven(one) and not _lines(one) & lines]
+  numbers = {one.experiment.number for one in sources if one.experiment is not None}
+  new = [cause for cause in causes if cause.text not in texts]
+  own = [cause for cause in new if _is_own(cause, numbers)]
+  if not own and not sources:
+    return None
+  said = {cause.text for cause in own}
+  note = f'these numbers also show what {names} shows; the causes here are further ones'
+  return dataclasses.replace(
+    verdict,
+    differences=tuple(
+      dataclasses.replace(one, hint=one.hint if one.hint in said else '')
+      for one in verdict.differences
+    ),
+    diagnosis=dataclasses.replace(
+      diagnosis,
+      causes=tuple(cause for cause in diagnosis.causes if cause.text in said),
+      sources=tuple(sources),
+      gradient_differences=(),
+      updates=(),
+      growth=(),
+      without_experiments='',
+    ),
+    notes=(*verdict.notes, note),
+  )
+
+
+def _is_own(cause: Cause, numbers: set[int]) -> bool:
+  if cause.experiment is not None:
+    return cause.experiment.number in numbers
+  return bool(cause.numbers)
+
+
+def _is_proven(source: Source) -> bool:
+  tried = source.experiment
+  return tried is not None and tried.outcome is Outcome.PROVEN
+
+
+def _lines(source: Source) -> set[tuple[str, int]]:
+  known = (source.tf2_source, *source.tf2_lines)
+  return {(line.path, line.line) for line in known if line is not None}
