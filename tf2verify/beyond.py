@@ -17,12 +17,19 @@ from tf2verify.records.verdict import StageVerdict
 _PAIRED = (Aspect.TRAINABLE, Aspect.VALUES, Aspect.DISTRIBUTION, Aspect.ORDER, Aspect.NON_FINITE)
 
 
-def can_be_passed(failed: StageVerdict) -> bool:
-  """Returns whether stages after a failed one can be run: every variable has its counterpart."""
+def can_be_passed(failed: StageVerdict, by_what_stands_alone: bool) -> bool:
+  """Returns whether a stage can be run although an earlier one has failed.
+
+  Args:
+    failed: the verdict of that.
+    by_what_stands_alone: whether it compares what does not depend on that. All else needs a
+      counterpart for every variable.
+  """
   if failed.status is not Status.FAILED or failed.compared.noun == 'calls':
     return False
   is_inventory = failed.compared.noun == 'variables'
-  return not is_inventory or all(one.aspect in _PAIRED for one in failed.differences)
+  is_paired = not is_inventory or all(one.aspect in _PAIRED for one in failed.differences)
+  return is_paired or by_what_stands_alone
 
 
 def own_failure(
@@ -41,9 +48,11 @@ def own_failure(
   """
   if verdict.status is not Status.FAILED:
     return None
-  names = ', '.join(one.stage for one in earlier if one.status is Status.FAILED)
   if stands_alone:
-    return verdict
+    if verdict.diagnosis is not None or not causes:
+      return verdict
+    return dataclasses.replace(verdict, diagnosis=Diagnosis(causes=tuple(causes)))
+  names = ', '.join(one.stage for one in earlier if one.status is Status.FAILED)
   diagnosis = verdict.diagnosis or Diagnosis()
   told = [one.diagnosis for one in earlier if one.diagnosis is not None]
   texts = {cause.text for known in told for cause in known.causes}

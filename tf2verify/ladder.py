@@ -221,7 +221,7 @@ class Ladder:
       self._beyond_until = start + max(start - self._started, _LEAST_SECONDS)
     is_wanted = stage.tried_when_blocked and diagnose_option.goes_beyond_failures()
     is_over = start > self._beyond_until and not stage.stands_alone
-    if not is_wanted or not beyond.can_be_passed(culprit) or is_over:
+    if not is_wanted or not beyond.can_be_passed(culprit, stage.stands_alone) or is_over:
       return blocked
     self._under_way, self._is_beyond = stage, True
     try:

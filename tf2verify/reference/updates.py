@@ -2,7 +2,19 @@
 
 import contextlib
 import sys
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+  Any,
+  Callable,
+  Dict,
+  Iterable,
+  Iterator,
+  List,
+  NamedTuple,
+  Optional,
+  Sequence,
+  Set,
+  Tuple,
+)
 from unittest import mock
 
 import tensorflow as tf
@@ -57,6 +69,7 @@ class Updates:
     families: Optional[Sequence[Family]] = None,
     rate_of: Callable[[Any], Optional[float]] = lambda _: None,
     changed: Optional[Callable[[str, Any], Any]] = None,
+    applied: Optional[Callable[[str, Any], Any]] = None,
   ) -> None:
     """Takes what to look at.
 
@@ -65,6 +78,7 @@ class Updates:
       rate_of: gives the learning rate of an optimizer, just before its update.
       changed: returns what is made of a gradient of a tape, given that and the variable's
         name, before anybody sees it; None leaves them all.
+      applied: the same of what an optimizer is given for a variable, after any clipping.
     """
     self.updates: List[Update] = []
     self.begun: List[Any] = []
@@ -73,6 +87,7 @@ class Updates:
     self._families = _tf1_families() if families is None else families
     self._rate_of = rate_of
     self._changed = changed
+    self._to_apply = applied
     self._twice: Set[str] = set()
     # One entry for each update that is going on: whether it holds another one.
     self._open: List[bool] = []
@@ -106,12 +121,13 @@ class Updates:
     def update(optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
       given = list(arguments)
       if position == TWO_LISTS:
-        given[:2] = list(given[0]), list(given[1])
-        paired = tuple(pairs(given[0], [_held(variable) for variable in given[1]]))
+        variables = [_held(variable) for variable in given[1]]
+        paired = self._with_applied(pairs(given[0], variables))
+        given[:2] = [gradient for gradient, _ in paired], list(given[1])
       elif position < len(given):
-        paired = given[position] = tuple(given[position])
+        paired = given[position] = self._with_applied(given[position])
       else:
-        paired = keywords['grads_and_vars'] = tuple(keywords['grads_and_vars'])
+        paired = keywords['grads_and_vars'] = self._with_applied(keywords['grads_and_vars'])
       self.begun.append(optimizer)
       rate = self._rate_of(optimizer)
       if self._open:
@@ -126,6 +142,12 @@ class Updates:
       return result
 
     return update
+
+  def _with_applied(self, paired: Iterable[Tuple[Any, Any]]) -> Tuple[Tuple[Any, Any], ...]:
+    if self._to_apply is None:
+      return tuple(paired)
+    to_apply = self._to_apply
+    return tuple((g if g is None else to_apply(variable_name(v), g), v) for g, v in paired)
 
   def _gradients(self, known: Callable[..., Any]) -> Callable[..., Any]:
     def gradients(ys: Any, xs: Any, *arguments: Any, **keywords: Any) -> Any:

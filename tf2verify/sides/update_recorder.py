@@ -18,7 +18,9 @@ FAMILIES = (
 
 
 def update_recorder(
-  factor: float | Mapping[str, float] = 1.0, given: Callable[[str, Any], Any] | None = None
+  factor: float | Mapping[str, float] = 1.0,
+  given: Callable[[str, Any], Any] | None = None,
+  applied: Callable[[str, Any], Any] | None = None,
 ) -> Updates:
   """Returns what records the gradients and updates of optimizers of TF1 and of Keras.
 
@@ -27,12 +29,13 @@ def update_recorder(
       it; one by variable name, or one for all.
     given: returns what such a gradient is replaced with, given that and the variable's name; None
       leaves them.
+    applied: the same of what an optimizer is given.
   """
   changed = given if factor == 1.0 else functools.partial(_scaled, factor)
   families = [*FAMILIES]
   if keras3.loaded() is not None:
     families.append((*keras3.optimizer_base(), TWO_LISTS))
-  return Updates(families, _learning_rate, changed)
+  return Updates(families, _learning_rate, changed, applied)
 
 
 def changes_gradients(updates: Updates) -> bool:

@@ -132,9 +132,9 @@ class Tf2Steps:
       further_counts=parts_of(self._optimizer).counts(),
     )
 
-  def given_gradients(self) -> GivenGradients:
-    """Returns what every step from now on gets its gradients from."""
-    self._given = self._given or GivenGradients(self._port.layouts)
+  def give_gradients(self, names: Mapping[str, str], applied: bool) -> GivenGradients:
+    """Returns what the steps get their gradients from; see there."""
+    self._given = GivenGradients(self._port.layouts, names, applied)
     return self._given
 
   def advance(self) -> None:
@@ -145,7 +145,7 @@ class Tf2Steps:
     """Takes a step; returns its updates and its loss."""
     self._number += 1
     self._last = (), ()  # not held while the next ones are made
-    updates = update_recorder(given=self._given)
+    updates = update_recorder() if self._given is None else self._given.recorder()
     loss = self._stepped(updates)
     for optimizer in updates.optimizers:
       if not any(optimizer is known for known in self._updating):

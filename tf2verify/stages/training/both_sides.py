@@ -86,9 +86,9 @@ class BothSides:
     self._taken.append(self._both_take())
     return self.so_far()
 
-  def give_gradients(self) -> GivenGradients:
-    """Has the port take every step with the gradients of the reference."""
-    self._given = self._sides[1].given_gradients()
+  def give_gradients(self, applied: bool) -> GivenGradients:
+    """Has the port take its steps with gradients of the reference, see `GivenGradients`."""
+    self._given = self._sides[1].give_gradients(dict(self._pairs), applied)
     return self._given
 
   @property
@@ -238,9 +238,7 @@ class BothSides:
       one, other = side_by_side(reference.take, port.take)
     else:
       one = reference.take()
-      ports, known = dict(self._pairs), one.gradients
-      found = {ports[r.name]: r.value for r in known if r.name in ports and r.value is not None}
-      self._given.begin(found)
+      self._given.begin(one)
       other = port.take()
     if self._shadows is None:
       self._shadows = port_shadows(

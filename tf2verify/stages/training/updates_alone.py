@@ -5,7 +5,7 @@ those of tf1 then, so that clipping, learning rates, optimizers and averages can
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.tensor_key import TensorKey
-from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
@@ -26,24 +26,26 @@ from tf2verify.stages.training.declared_steps import declared_count
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.step_quantities import Steps, step_name, tolerance_for
 
-_COMPARED = frozenset(
+_OF_OPTIMIZERS = frozenset(
   (
     quantities.LEARNING_RATE,
-    quantities.APPLIED,
     quantities.SLOT,
     quantities.UPDATE,
     quantities.SHADOW,
     quantities.GLOBAL_STEP,
   )
 )
+_COMPARED = _OF_OPTIMIZERS | {quantities.APPLIED}
+_RATE = 'learning_rate'
+_CLIPPING = frozenset(('clipping', 'own_clipping'))
 # Each is seen in numbers of the update alone.
 _RULES = frozenset(
   (
+    *_CLIPPING,
+    _RATE,
     'amsgrad',
     'centering',
-    'clipping',
     'count_of_steps',
-    'learning_rate',
     'moving_average',
     'optimizer_epsilon',
     'pruned',
@@ -52,7 +54,29 @@ _RULES = frozenset(
   )
 )
 _DECAY = 'weight_decay'
+# In which a decay of weights adds what an L2 loss would.
+_LINEAR = ('sgd', 'momentum')
 _CLOSE = 1e-5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Looked:
+  """What some steps have shown.
+
+  Attributes:
+    comparison: of the first one that differs.
+    causes: of that one, and of what differs in the learning rate later.
+    number: of the first one that differs, from 1; 0 where none does.
+  """
+
+  comparison: Comparison
+  causes: tuple[Cause, ...] = ()
+  number: int = 0
+
+  @property
+  def is_of_clipping(self) -> bool:
+    """Whether the gradients are clipped differently, which hides how they are applied."""
+    return any(cause.rule in _CLIPPING for cause in self.causes)
 
 
 def compare_updates(case: CaseUnderTest) -> Findings:
@@ -61,6 +85,25 @@ def compare_updates(case: CaseUnderTest) -> Findings:
   Raises:
     NotApplicable: that cannot be done, or what differs is not known to be in the update.
   """
+  if case.alignment().only_tf1 or case.alignment().only_tf2:
+    raise NotApplicable('a variable has no counterpart, so the gradients are not those of tf1')
+  found = _looked(case, applied=False)
+  if found.number and not found.causes:
+    raise NotApplicable('what differs is not known to be in the update')
+  causes = list(found.causes)
+  if found.is_of_clipping:
+    told = {cause.text for cause in causes}
+    causes += [one for one in _looked(case, applied=True).causes if one.text not in told]
+  note = (
+    f'step {found.number} of both sides was taken with the gradients of tf1, since those of the '
+    'port differ by what the stages before show'
+  )
+  findings = found.comparison.findings([note] if found.number else [])
+  return dataclasses.replace(findings, causes=tuple(causes))
+
+
+def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
+  """Takes steps on gradients of tf1, or on what tf1 applies."""
   count = declared_count(case)
   inputs, _ = case_inputs.varied_inputs(case.inputs)
   pairs, fill = case.alignment().pairs, training_fill(case)
@@ -72,34 +115,38 @@ def compare_updates(case: CaseUnderTest) -> Findings:
   port = case.tf2_training.begin_steps(tf2_run, count)
   with run_tf1.begin(None) as reference:
     both = BothSides(reference, port, pairs, trainable, case.declaration.slot_names)
-    given, again = both.give_gradients(), PerturbedRuns(run_tf1, count)
+    given, again = both.give_gradients(applied), PerturbedRuns(run_tf1, count)
     for number in range(1, count + 1):
       steps = both.take_next()
       if not given.were_all_taken:
         raise NotApplicable('the step of the port asks for other gradients than that of tf1')
       _check_alike(steps)
-      found = _compared(case, steps, number, again)
+      found = _compared(case, steps, number, _OF_OPTIMIZERS if applied else _COMPARED)
+      found.excuse_rounding(steps.tf1, again.rerun(number), again.here(number))
       if found.differences:
-        causes = tuple(_causes(both, steps, number))
-        return _findings(found, causes, number)
-  return Comparison().findings()
+        causes = (*_causes(both, steps, number), *_later_rates(both, number, count))
+        known = {cause.text: cause for cause in causes}
+        return _Looked(found, tuple(known.values()), number)
+  return _Looked(Comparison())
 
 
 def _check_alike(steps: Steps) -> None:
   """Raises NotApplicable where a right port may make another thing of the same gradients."""
-  known = [(_total(run), any(o.setting(_DECAY) for o in run.optimizers)) for run in _runs(steps)]
-  if not np.isclose(known[0][0], known[1][0], rtol=_CLOSE) or known[0][1] != known[1][1]:
+  runs = steps.tf1, steps.tf2
+  totals, decays = [_total(run) for run in runs], [any(map(_decays, r.optimizers)) for r in runs]
+  if not np.isclose(totals[0], totals[1], rtol=_CLOSE) or decays[0] != decays[1]:
     raise NotApplicable('the sides regularize differently, which may be a part of their gradients')
   if _scale(steps.tf1.steps[-1]) > 1.0 + _CLOSE:
     raise NotApplicable('tf1 scales its loss')
 
 
-def _runs(steps: Steps) -> tuple[TrainingRun, TrainingRun]:
-  return steps.tf1, steps.tf2
-
-
 def _total(run: TrainingRun) -> float:
   return 0.0 if run.regularization_total is None else float(run.regularization_total)
+
+
+def _decays(optimizer: OptimizerRecord) -> bool:
+  """Returns whether it has a weight decay that may as well stand in the loss."""
+  return bool(optimizer.setting(_DECAY)) and optimizer.rule in _LINEAR
 
 
 def _scale(step: TrainingStep) -> float:
@@ -116,18 +163,25 @@ def _scale(step: TrainingStep) -> float:
   return scale if is_power and np.allclose(found, scale, rtol=_CLOSE) else 1.0
 
 
-def _compared(case: CaseUnderTest, steps: Steps, number: int, again: PerturbedRuns) -> Comparison:
+def _compared(case: CaseUnderTest, steps: Steps, number: int, wanted: frozenset[str]) -> Comparison:
   comparison = Comparison()
   given = {r.name for r in steps.tf1.steps[number - 1].gradients if r.value is not None}
   for pair in steps.pairs(number):
-    if pair.quantity in _COMPARED and (not pair.variable or pair.variable in given):
+    if pair.quantity in wanted and (not pair.variable or pair.variable in given):
       key = TensorKey(pair.quantity, pair.subject, step_name(number))
       comparison.tensors(key, pair.tf1, pair.tf2, tolerance_for(pair, case.training_tolerance))
-  comparison.excuse_rounding(steps.tf1, again.rerun(number), again.here(number))
   return comparison
 
 
-def _causes(both: BothSides, steps: Steps, number: int) -> list[Cause]:
+def _later_rates(both: BothSides, number: int, count: int) -> Iterator[Cause]:
+  """Yields why the learning rates of later steps differ."""
+  for later in range(number + 1, count + 1):
+    yield from _causes(both, both.take_next(), later, frozenset((_RATE,)))
+
+
+def _causes(
+  both: BothSides, steps: Steps, number: int, rules: frozenset[str] = _RULES
+) -> Iterator[Cause]:
   evidence = training_evidence(
     steps.tf1,
     steps.tf2,
@@ -136,29 +190,4 @@ def _causes(both: BothSides, steps: Steps, number: int) -> list[Cause]:
     clip_beyond=both.clip_beyond,
     rates=both.rates_if_known(),
   )
-  return list(causes_of(evidence, _RULES))
-
-
-def _findings(found: Comparison, causes: Sequence[Cause], number: int) -> Findings:
-  """Returns the findings where the update is known to be why.
-
-  Raises:
-    NotApplicable: no rule says why.
-  """
-  if not causes:
-    raise NotApplicable('what differs is not known to be in the update')
-  findings = found.findings(
-    [
-      f'step {number} of both sides was taken with the gradients of tf1, since those of the port '
-      'differ by what the stages before show'
-    ]
-  )
-  differences = [
-    dataclasses.replace(one, hint=_hint(one.quantity, causes)) for one in findings.differences
-  ]
-  return dataclasses.replace(findings, differences=tuple(differences), causes=tuple(causes))
-
-
-def _hint(quantity: str, causes: Sequence[Cause]) -> str:
-  about = quantities.ABOUT[quantity]
-  return next((c.text for c in causes if not c.explains or about in c.explains), '')
+  yield from causes_of(evidence, rules)

@@ -122,8 +122,9 @@ def _softmax(graph: OpGraph, position: int) -> _Softmax:
     op = graph.ops[n]
     for slot, (producer, _) in enumerate(op.inputs):
       number = _number(graph, producer)
-      if number is not None and number <= _LOWEST:
-        lowest = number
+      # `- 1e10 * (1 - mask)` as well.
+      if number is not None and abs(number) >= -_LOWEST:
+        lowest = -abs(number)
         others = op.inputs[:1] if op.op_type in _CHOICES else op.inputs
         masks += [p for k, (p, _) in enumerate(others) if k != slot or op.op_type in _CHOICES]
       elif depth < _DEEPEST and graph.ops[producer].op_type in _COMBINES:
