@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from tf2verify.records.diagnosis import Cause, Diagnosis, Source
 from tf2verify.records.difference import Aspect
-from tf2verify.records.experiment import Outcome
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import StageVerdict
 
@@ -57,8 +56,9 @@ def own_failure(
   told = [one.diagnosis for one in earlier if one.diagnosis is not None]
   texts = {cause.text for known in told for cause in known.causes}
   texts |= {d.hint for one in earlier for d in one.differences}
-  lines = {line for known in told for source in known.sources for line in _lines(source)}
-  sources = [one for one in diagnosis.sources if _is_proven(one) and not _lines(one) & lines]
+  places = {place for known in told for source in known.sources for place in _places(source)}
+  tried = [one for one in diagnosis.sources if one.experiment is not None]
+  sources = [one for one in tried if not _places(one) & places]
   numbers = {one.experiment.number for one in sources if one.experiment is not None}
   new = [cause for cause in causes if cause.text not in texts]
   own = [cause for cause in new if _is_own(cause, numbers)]
@@ -91,11 +91,8 @@ def _is_own(cause: Cause, numbers: set[int]) -> bool:
   return bool(cause.numbers)
 
 
-def _is_proven(source: Source) -> bool:
-  tried = source.experiment
-  return tried is not None and tried.outcome is Outcome.PROVEN
-
-
-def _lines(source: Source) -> set[tuple[str, int]]:
+def _places(source: Source) -> set[tuple[str, int]]:
+  """Returns the port's lines at a source, and its operations."""
   known = (source.tf2_source, *source.tf2_lines)
-  return {(line.path, line.line) for line in known if line is not None}
+  lines = {(line.path, line.line) for line in known if line is not None}
+  return lines | {(f'tf1 {source.tf1_op}', 0), (f'tf2 {source.tf2_op}', 0)}

@@ -25,7 +25,7 @@ _LAYERS = (
   ('diagnosis',),
   ('stages',),
   ('report',),
-  ('selection', 'acceptance'),
+  ('selection', 'acceptance', 'beyond'),
   ('blocked_tests',),
   ('ladder',),
   ('optional_hooks', 'misspelled_hooks', 'hook_signatures'),

@@ -1,5 +1,6 @@
 """Causes after experiments: which of them predict the edit that mends the port."""
 
+import collections
 import dataclasses
 import math
 import re
@@ -17,6 +18,9 @@ from tf2verify.sides.graphs.repairs import Repair
 _NUMBERS_FIRST = ('clipped_logits',)
 # What is true of a port whose only mistake it is.
 _OF_THE_ONLY_MISTAKE = ('returned_loss',)
+# Steps behind a place at which an operation still belongs to it.
+_NEAR = 3
+_WORD = re.compile(r'[^\s,:;()]+')
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
 _RATIO = re.compile(rf'({_NUMBER.pattern}) times as much as tf1')
 # A smaller number and the rest to 1 are no shares: what is left of 1 without 1e-6 is 1.
@@ -202,12 +206,18 @@ def tested_causes(
     )
     return [one for mistake, its in known if (one := _explained(mistake, its)) is not None]
   elsewhere = {c.rule for c in causes_of(dataclasses.replace(evidence, sources=()))}
+  at_each = [
+    (m, proven_cause_at(m, evidence, causes) or _cause_at(m, evidence, elsewhere))
+    for m in found.mistakes
+  ]
+  counted = collections.Counter(cause.text for _, cause in at_each if cause is not None)
   tested: list[Cause] = []
-  for mistake in found.mistakes:
-    proven = proven_cause_at(mistake, evidence, causes)
-    cause = proven or _cause_at(mistake, evidence, elsewhere)
-    if cause is not None:
-      tested.append(cause)
+  for mistake, cause in at_each:
+    its = cause
+    if cause is not None and counted[cause.text] > 1 and not _is_seen_at(cause, mistake, evidence):
+      its = _cause_at(mistake, evidence, {*elsewhere, cause.rule})
+    if its is not None:
+      tested.append(its)
   used = {cause.rule for cause in tested}
   small = (m.edit is not Edit.VALUE and not m.is_large for m in found.mistakes)
   places_known = found.passes and all(small)
@@ -281,6 +291,23 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
     return None
   is_edit = mistake.edit is not Edit.VALUE  # of a value, the graph tells what may have made it
   return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=is_edit)
+
+
+def _is_seen_at(cause: Cause, mistake: Mistake, evidence: FailedStage) -> bool:
+  """Returns whether the operation that a cause has seen is at a mistake's places.
+
+  A rule that looks at the whole graph says the same of each of several mistakes.
+  """
+  graph = evidence.tf1_graph
+  if graph is None:
+    return False
+  regions = [place.source.regions.tf1 for place in mistake.places]
+  at = {n for region in regions for n in (*region.inner, region.end)}
+  for _ in range(_NEAR):
+    # What reads random numbers, say, is what the rule has seen.
+    at |= {n for n, op in enumerate(graph.ops) if any(producer in at for producer, _ in op.inputs)}
+  names = {graph.ops[n].name for n in at}
+  return not names.isdisjoint(_WORD.findall(cause.evidence))
 
 
 def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:

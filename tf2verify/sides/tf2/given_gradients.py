@@ -1,6 +1,7 @@
 """Gradients of the reference in the place of those of a step of the port."""
 
 import collections
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from tf2verify.records.training import TrainingStep
 from tf2verify.reference.updates import Updates
 from tf2verify.relation.layouts import Layouts
 from tf2verify.sides.update_recorder import update_recorder
+
+_CLOSE = 1e-6
 
 
 class GivenGradients:
@@ -32,13 +35,16 @@ class GivenGradients:
     self._names = names
     self._applied = applied
     self._values: dict[str, np.ndarray] = {}
+    self._norms: dict[str, float] = {}
     self._answered: collections.Counter[str] = collections.Counter()
 
   def begin(self, tf1: TrainingStep) -> None:
     """Takes what the next step of the port gets: that of the reference."""
     records = tf1.applied_gradients if self._applied else tf1.gradients
-    known = {self._names[r.name]: r.value for r in records if r.name in self._names}
-    self._values = self._own({n: value for n, value in known.items() if value is not None})
+    shown = {self._names[r.name]: r for r in records if r.name in self._names}
+    known = {name: r.value for name, r in shown.items() if r.value is not None}
+    self._values = self._own(known)
+    self._norms = {name: r.slices.norm for name, r in shown.items() if r.slices is not None}
     self._answered.clear()
 
   def recorder(self) -> Updates:
@@ -71,5 +77,25 @@ class GivenGradients:
     if not isinstance(gradient, tf.IndexedSlices):
       return tf.constant(value, gradient.dtype)
     rows = np.flatnonzero(value.reshape(len(value), -1).any(axis=1))
-    values = tf.constant(value[rows], gradient.dtype)
-    return tf.IndexedSlices(values, tf.constant(rows), gradient.dense_shape)
+    shares = _shares(value, self._norms.get(name))
+    values = np.concatenate([share * value[rows] for share in shares])
+    indices = np.tile(rows, len(shares))
+    return tf.IndexedSlices(
+      tf.constant(values, gradient.dtype), tf.constant(indices), gradient.dense_shape
+    )
+
+
+def _shares(value: np.ndarray, norm: float | None) -> list[float]:
+  """Returns into which parts of itself a gradient is split, to have a norm before they are added.
+
+  A row that occurs several times does so in the gradient of tf1, and clipping takes the norm of
+  that. Of k parts one is t, and the others together 1 - t, with t² + (1 - t)² / (k - 1) as the
+  squared norm asks.
+  """
+  whole = float(np.sum(np.square(value, dtype=np.float64)))
+  if norm is None or not whole or np.isclose(norm * norm, whole, rtol=_CLOSE):
+    return [1.0]
+  squared = norm * norm / whole
+  further = max(1, math.ceil(1.0 / squared) - 1)
+  part = (1.0 + math.sqrt(max(0.0, further * ((further + 1) * squared - 1.0)))) / (further + 1)
+  return [part, *[(1.0 - part) / further] * further]

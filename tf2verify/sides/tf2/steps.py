@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable, UserCodeError
-from tf2verify.numerics.gradient_clips import enlargement, norm
-from tf2verify.records.observation import Slices, TensorRecord
+from tf2verify.numerics.gradient_clips import enlargement
+from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import (
   ClippingTrial,
   OptimizerRecord,
@@ -21,8 +21,7 @@ from tf2verify.records.training import (
 from tf2verify.reference import nests
 from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.updates import Updates
-from tf2verify.reference.variables import static_shape, variable_name
-from tf2verify.sides import side
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.optimizer_state import (
@@ -39,8 +38,9 @@ from tf2verify.sides.set_aside_steps import slots_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.given_gradients import GivenGradients
+from tf2verify.sides.tf2.gradient_records import gradient_record, is_known
 from tf2verify.sides.tf2.layer_parts import own_variables
-from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
+from tf2verify.sides.tf2.port import HoldsElements, Port
 from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.shown import shown_slots
 from tf2verify.sides.tf2.step import (
@@ -287,8 +287,8 @@ class Tf2Steps:
     records = []
     for variable in self._port.variables():
       name = variable_name(variable)
-      if name in found and _is_known(found[name]):
-        records.append(_gradient_record(self._port, variable, found[name]))
+      if name in found and is_known(found[name]):
+        records.append(gradient_record(self._port, variable, found[name]))
     return self._port.gradients(records)
 
   def _slots(self) -> tuple[Slot, ...]:
@@ -387,20 +387,3 @@ def _own_variables(optimizer: Any) -> Iterable[Any]:
   # A new Keras optimizer does not list its learning rate.
   found = map(keras3.held, (*listed, *vars(optimizer).values()))
   return [variable for variable in found if isinstance(variable, tf.Variable)]
-
-
-def _is_known(gradient: Any) -> bool:
-  parts = gradient if not isinstance(gradient, tf.IndexedSlices) else gradient.values
-  return parts is None or hasattr(parts, 'numpy')
-
-
-def _gradient_record(port: Port, variable: Any, gradient: Any) -> TensorRecord:
-  if isinstance(gradient, tf.IndexedSlices):
-    shape = tuple(size or 0 for size in static_shape(variable.shape))
-    rows = array_of(gradient.values)
-    dense = side.dense_gradient(rows, array_of(gradient.indices), shape)
-    slices = Slices(len(rows), norm(rows))
-    return dataclasses.replace(port.record_of(variable, dense, constants=False), slices=slices)
-  if gradient is None:
-    return TensorRecord(variable_name(variable), None)
-  return port.record_of(variable, gradient, constants=False)

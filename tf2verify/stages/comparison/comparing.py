@@ -10,7 +10,7 @@ import numpy as np
 from tf2verify.numerics.telling import Blank, blank, constant_of
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
-from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.failed_tensor import FailedTensor, kept_tensors
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import TensorKey
@@ -25,8 +25,6 @@ from tf2verify.stages.comparison.sampled_tensors import SampledCount, SampleResu
 from tf2verify.stages.comparison.vacuity import Telling, near_zero_note
 from tf2verify.stages.stage import Findings
 
-# Arrays kept for a diagnosis.
-_KEPT_BYTES = 64 * 2**20
 # What no operation of a run computes.
 _STARTS = frozenset({'initial value'})
 
@@ -267,10 +265,17 @@ class Comparison:
       self._undecided = f'{telling[0].key} {text}'
 
   def repeatable(self, run: RunSpec) -> None:
-    """Remembers how to repeat the first run that shows a difference, of what it computes if any."""
+    """Remembers how to repeat the first run that shows a difference, of what it computes if any.
+
+    A run in training has all operations of one in inference, and more that may differ.
+    """
     here = {d.quantity for d in self._differences if d.run == run.description}
-    if here and (self._failed_run is None or (self._starts_alone and here - _STARTS)):
-      self._failed_run, self._starts_alone = run, not here - _STARTS
+    known, computes = self._failed_run, bool(here - _STARTS)
+    tells_more = computes and (self._starts_alone or (known is not None and not known.training))
+    if here and (
+      known is None or (run.training and tells_more) or (self._starts_alone and computes)
+    ):
+      self._failed_run, self._starts_alone = run, not computes
 
   def outputs(self, tf1: Observation, tf2: Observation, tolerance: ToleranceTable) -> None:
     """Compares structure first, then output by output."""
@@ -381,16 +386,7 @@ class Comparison:
 
   def failed_tensors(self) -> tuple[FailedTensor, ...]:
     """Returns the arrays behind what is left of the differences, within a bound of memory."""
-    left = {d.key for d in self._differences}
-    kept: list[FailedTensor] = []
-    size = 0
-    for failed in self._failed:
-      size += failed.tf1.nbytes + failed.tf2.nbytes
-      if size > _KEPT_BYTES:
-        break
-      if TensorKey(failed.quantity, failed.name, failed.run) in left:
-        kept.append(failed)
-    return tuple(kept)
+    return kept_tensors(self._failed, {d.key for d in self._differences})
 
 
 def _size(value: object) -> float:

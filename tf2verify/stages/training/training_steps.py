@@ -14,7 +14,6 @@ from tf2verify.records.difference import Aspect, Difference, ErrorSummary
 from tf2verify.records.proven import Proven
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
-from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
@@ -23,19 +22,18 @@ from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import Judge
 from tf2verify.stages.comparison.zero_by_zero import leave_out
-from tf2verify.stages.passes.training_fill import training_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection, Stage
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
-from tf2verify.stages.training.declared_steps import declared_count
 from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.later_counts import compare_later_counts
 from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_gradients import other_gradients
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
+from tf2verify.stages.training.prepared_runs import prepared_runs
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
 from tf2verify.stages.training.scaled_inside import (
   PROPORTIONAL,
@@ -95,25 +93,18 @@ class TrainingSteps(Stage):
     Stops at the first step that differs: what follows are consequences. Of a variable
     its change since the start is compared, which is small compared to its value.
     """
-    count = declared_count(case)
-    training = True in case.declaration.training_modes
-    inputs, replaced = case_inputs.varied_inputs(case.inputs)
-    pairs = case.alignment().pairs
-    fill = training_fill(case)
-    tf1_run = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
-    tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
-    run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
-    trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
-    begun = [case.tf2_training.begin_steps(tf2_run, count)]  # not held here, to be let go of
+    runs = prepared_runs(case)
+    count, run_tf1 = runs.count, runs.run_tf1
     with run_tf1.begin(None) as reference:
-      both = BothSides(reference, begun.pop(), pairs, trainable, case.declaration.slot_names)
+      both = runs.both_sides(reference)
       watch = RoundingWatch(
         lambda perturber: run_tf1.begin(perturber, again=True),
-        lambda perturber: case.tf2_training.begin_steps_again(tf2_run, count, perturber),
-        dict(pairs),
+        lambda perturber: case.tf2_training.begin_steps_again(runs.tf2_run, count, perturber),
+        dict(case.alignment().pairs),
         count,
       )
-      return _Judge(case, both, run_tf1, watch, (tf1_run, tf2_run), count).findings(replaced)
+      sides = runs.tf1_run, runs.tf2_run
+      return _Judge(case, both, run_tf1, watch, sides, count).findings(runs.replaced)
 
 
 class _Judge:

@@ -15,15 +15,12 @@ from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
-from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.passes.training_fill import training_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.declared_steps import declared_count
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
+from tf2verify.stages.training.prepared_runs import prepared_runs
 from tf2verify.stages.training.step_quantities import Steps, step_name, tolerance_for
 
 _OF_OPTIMIZERS = frozenset(
@@ -104,17 +101,10 @@ def compare_updates(case: CaseUnderTest) -> Findings:
 
 def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
   """Takes steps on gradients of tf1, or on what tf1 applies."""
-  count = declared_count(case)
-  inputs, _ = case_inputs.varied_inputs(case.inputs)
-  pairs, fill = case.alignment().pairs, training_fill(case)
-  training = True in case.declaration.training_modes
-  tf1_run = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
-  tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
-  run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
-  trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
-  port = case.tf2_training.begin_steps(tf2_run, count)
+  runs = prepared_runs(case)
+  count, run_tf1 = runs.count, runs.run_tf1
   with run_tf1.begin(None) as reference:
-    both = BothSides(reference, port, pairs, trainable, case.declaration.slot_names)
+    both = runs.both_sides(reference)
     given, again = both.give_gradients(applied), PerturbedRuns(run_tf1, count)
     for number in range(1, count + 1):
       steps = both.take_next()
@@ -133,15 +123,18 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
 def _check_alike(steps: Steps) -> None:
   """Raises NotApplicable where a right port may make another thing of the same gradients."""
   runs = steps.tf1, steps.tf2
-  totals, decays = [_total(run) for run in runs], [any(map(_decays, r.optimizers)) for r in runs]
-  if not np.isclose(totals[0], totals[1], rtol=_CLOSE) or decays[0] != decays[1]:
+  losses, decays = (
+    [_regularizes(run) for run in runs],
+    [any(map(_decays, r.optimizers)) for r in runs],
+  )
+  if losses[0] != losses[1] or decays[0] != decays[1]:
     raise NotApplicable('the sides regularize differently, which may be a part of their gradients')
   if _scale(steps.tf1.steps[-1]) > 1.0 + _CLOSE:
     raise NotApplicable('tf1 scales its loss')
 
 
-def _total(run: TrainingRun) -> float:
-  return 0.0 if run.regularization_total is None else float(run.regularization_total)
+def _regularizes(run: TrainingRun) -> bool:
+  return run.regularization_total is not None and bool(run.regularization_total)
 
 
 def _decays(optimizer: OptimizerRecord) -> bool:
