@@ -112,7 +112,7 @@ class ExperimentsTest(absltest.TestCase):
       self.assertEqual(only_first, wanted == diagnose_option.FIRST)
     with unittest.mock.patch.dict(os.environ, {diagnose_option.VARIABLE: 'frist'}):
       _, text = _failure(Case)
-    self.assertIn("TF2VERIFY_DIAGNOSE is 'frist'; it must be 'all' or 'first'", text)
+    self.assertIn("TF2VERIFY_DIAGNOSE is 'frist'; it must be 'all', 'stage' or 'first'", text)
 
   def test_missing_and_extra_operations(self):
     class Without(_Network):

@@ -44,7 +44,9 @@ class GivenGradients:
     shown = {self._names[r.name]: r for r in records if r.name in self._names}
     known = {name: r.value for name, r in shown.items() if r.value is not None}
     self._values = self._own(known)
-    self._norms = {name: r.slices.norm for name, r in shown.items() if r.slices is not None}
+    # An optimizer may expect that rows that occur several times were added up before.
+    known_norms = {name: r.slices.norm for name, r in shown.items() if r.slices is not None}
+    self._norms = {} if self._applied else known_norms
     self._answered.clear()
 
   def recorder(self) -> Updates:

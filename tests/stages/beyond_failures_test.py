@@ -1,0 +1,251 @@
+"""Tests of stages that are blocked: what they show that no earlier stage has shown."""
+
+import abc
+import os
+from unittest import mock
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import tf2verify
+from tests.stages import tiny_models
+from tf2verify import Status, ladder
+from tf2verify.environment import diagnose_option
+
+v1 = tf.compat.v1
+_STAGES = (
+  'no_new_variables',
+  'variable_inventory',
+  'zero_randomness',
+  'seeded_constant',
+  'gradients',
+  'loss',
+  'training_steps',
+)
+
+
+class _Trained(tiny_models.OneModel, abc.ABC):
+  """An embedding whose rows occur several times, a dense layer, dropout; a loss and Adam."""
+
+  activation = staticmethod(tf.nn.tanh)
+  rate = 0.3
+  weight = 0.5
+  epsilon = 1e-6
+  limit = 0.1
+  learning_rate = 0.01
+
+  def forward(self, inputs, training, activation, rate):
+    table = v1.get_variable('table', [6, 4])
+    net = tf.reduce_sum(tf.nn.embedding_lookup(table, inputs), axis=1)
+    net = tf.nn.dropout(net, rate=rate) if training else net
+    return activation(v1.layers.dense(net, 3, name='hidden'))
+
+  def model(self, inputs, training):
+    return self.forward(inputs, training, tf.nn.tanh, 0.3)
+
+  def port(self, inputs, training):
+    return self.forward(inputs, training, self.activation, self.rate)
+
+  def make_inputs(self):
+    return np.array([[3, 0, 3], [2, 3, 5], [0, 0, 1], [4, 2, 3]], np.int32)
+
+  def make_labels(self):
+    return np.array([[0.1, 1.0, -0.5], [0.7, 0.2, 0.3], [1.5, -1.0, 0.4], [0.0, 0.6, -0.2]], 'f')
+
+  def tf1_loss(self, outputs, labels):
+    return 0.5 * tf.reduce_mean(tf.square(outputs - labels))
+
+  def tf2_loss(self, outputs, labels):
+    return self.weight * tf.reduce_mean(tf.square(outputs - labels))
+
+  def make_tf1_train_op(self, loss):
+    optimizer = v1.train.AdamOptimizer(0.01, epsilon=1e-6)
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+    gradients, _ = tf.clip_by_global_norm(gradients, 0.1)
+    pairs = zip(gradients, variables, strict=True)
+    return optimizer.apply_gradients(pairs, v1.train.get_or_create_global_step())
+
+  def make_tf2_optimizer(self):
+    return tf.keras.optimizers.Adam(self.learning_rate, epsilon=self.epsilon)
+
+  def clipped(self, gradients):
+    return tf.clip_by_global_norm(gradients, self.limit)[0]
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    gradients = tape.gradient(loss, layer.trainable_variables)
+    optimizer.apply_gradients(zip(self.clipped(gradients), layer.trainable_variables, strict=True))
+    return loss
+
+
+class BeyondFailuresTest(parameterized.TestCase):
+  def setUp(self):
+    super().setUp()
+    # A machine that is busy gets to as many stages.
+    self.enter_context(mock.patch.object(ladder, '_LEAST_SECONDS', 600.0))
+
+  def verified(self, parent=_Trained, stages=_STAGES, **settings):
+    verdict = tf2verify.verify(type('Case', (parent,), settings), stages=stages)
+    return {one.stage: one for one in verdict.stages}, verdict.to_text()
+
+  def causes(self, verdict):
+    known = verdict.diagnosis.causes if verdict.diagnosis else ()
+    return ' '.join(f'{cause.text} {cause.evidence}' for cause in known)
+
+  def test_the_right_port_passes(self):
+    verdicts, text = self.verified()
+    for verdict in verdicts.values():
+      self.assertIs(verdict.status, Status.PASSED, text)
+
+  def test_what_is_right_stays_blocked(self):
+    verdicts, text = self.verified(activation=staticmethod(tf.nn.relu))
+    self.assertIs(verdicts['zero_randomness'].status, Status.FAILED, text)
+    for name in _STAGES[3:]:
+      self.assertIs(verdicts[name].status, Status.BLOCKED, text)
+
+  def test_five_mistakes_in_one_run(self):
+    verdicts, text = self.verified(
+      activation=staticmethod(tf.nn.relu),
+      rate=0.6,
+      weight=0.25,
+      epsilon=1e-3,
+      clipped=lambda self, gradients: [tf.clip_by_norm(g, self.limit) for g in gradients],
+    )
+    for name, words in {
+      'zero_randomness': ('tanh', 'Tanh'),
+      'seeded_constant': ('0.3', '0.6'),
+      'loss': ('0.5', '0.25'),
+      'training_steps': ('global norm', 'its own norm', 'epsilon', '0.001'),
+    }.items():
+      self.assertIs(verdicts[name].status, Status.FAILED, f'{name}: {text}')
+      said = self.causes(verdicts[name])
+      self.assertTrue(any(word in said for word in words[:2]), f'{name}: {text}')
+      for word in words[2:]:
+        self.assertIn(word, said, text)
+    # What an earlier stage has shown is not shown again.
+    self.assertNotIn('Tanh', self.causes(verdicts['seeded_constant']), text)
+    self.assertIn('these numbers also show what zero_randomness shows', text)
+    self.assertIn('was taken with the gradients of tf1', text)
+
+  @parameterized.named_parameters(
+    ('the stage alone', diagnose_option.STAGE), ('the first search', diagnose_option.FIRST)
+  )
+  def test_only_the_failed_stage(self, wanted):
+    with mock.patch.dict(os.environ, {diagnose_option.VARIABLE: wanted}):
+      verdicts, text = self.verified(activation=staticmethod(tf.nn.relu), weight=0.25)
+    self.assertIs(verdicts['loss'].status, Status.BLOCKED, text)
+
+  def test_other_learning_rate(self):
+    verdicts, text = self.verified(activation=staticmethod(tf.nn.relu), learning_rate=0.02)
+    self.assertIn('0.02', self.causes(verdicts['training_steps']), text)
+
+  def test_a_schedule_that_parts_later(self):
+    schedule = tf.keras.optimizers.schedules.PiecewiseConstantDecay([0], [0.01, 0.002])
+    verdicts, text = self.verified(
+      activation=staticmethod(tf.nn.relu), learning_rate=schedule, epsilon=1e-3
+    )
+    said = self.causes(verdicts['training_steps'])
+    self.assertIn('epsilon', said, text)
+    self.assertIn('0.002', said, text)
+
+  def test_a_missing_variable_leaves_the_loss(self):
+    def without_bias(case, inputs, training):
+      table = v1.get_variable('table', [6, 4])
+      net = tf.reduce_sum(tf.nn.embedding_lookup(table, inputs), axis=1)
+      net = tf.nn.dropout(net, rate=0.3) if training else net
+      return tf.nn.tanh(v1.layers.dense(net, 3, name='hidden', use_bias=False))
+
+    verdicts, text = self.verified(port=without_bias, weight=0.25, epsilon=1e-3)
+    self.assertIs(verdicts['variable_inventory'].status, Status.FAILED, text)
+    self.assertIs(verdicts['loss'].status, Status.FAILED, text)
+    for name in ('zero_randomness', 'seeded_constant', 'gradients', 'training_steps'):
+      self.assertIs(verdicts[name].status, Status.BLOCKED, text)
+
+  def test_frozen_variables_leave_the_rest(self):
+    class Case(_Trained):
+      def make_tf2_layer(self):
+        layer = super().make_tf2_layer()
+        layer.trainable = False
+        return layer
+
+    verdicts, text = self.verified(Case, activation=staticmethod(tf.nn.relu), weight=0.25)
+    self.assertIs(verdicts['variable_inventory'].status, Status.FAILED, text)
+    self.assertIs(verdicts['zero_randomness'].status, Status.FAILED, text)
+    self.assertIs(verdicts['loss'].status, Status.FAILED, text)
+    self.assertIs(verdicts['training_steps'].status, Status.BLOCKED, text)
+
+
+class RightUpdatesTest(parameterized.TestCase):
+  """Updates of right ports that are no others only where the gradients are those of the port."""
+
+  def assert_blocked(self, case):
+    with mock.patch.object(ladder, '_LEAST_SECONDS', 600.0):
+      verdict = tf2verify.verify(case, stages=_STAGES)
+    known = {one.stage: one.status for one in verdict.stages}
+    self.assertIs(known['zero_randomness'], Status.FAILED, verdict.to_text())
+    self.assertIs(known['training_steps'], Status.BLOCKED, verdict.to_text())
+
+  def test_a_penalty_that_is_a_decay_of_the_port(self):
+    class Case(_Trained):
+      activation = staticmethod(tf.nn.relu)
+
+      def tf1_loss(self, outputs, labels):
+        variables = v1.trainable_variables()
+        return super().tf1_loss(outputs, labels) + 0.05 * tf.add_n(
+          [tf.nn.l2_loss(variable) for variable in variables]
+        )
+
+      def make_tf1_train_op(self, loss):
+        step = v1.train.get_or_create_global_step()
+        return v1.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+
+      def make_tf2_optimizer(self):
+        return tf.keras.optimizers.SGD(0.1, weight_decay=0.05)
+
+      def clipped(self, gradients):
+        return gradients
+
+    self.assert_blocked(Case)
+
+  def test_a_scale_of_the_loss(self):
+    class Case(_Trained):
+      activation = staticmethod(tf.nn.relu)
+
+      def make_tf1_train_op(self, loss):
+        optimizer = v1.train.GradientDescentOptimizer(0.1)
+        pairs = optimizer.compute_gradients(128.0 * loss)
+        pairs = [(tf.convert_to_tensor(g) / 128.0, v) for g, v in pairs]
+        return optimizer.apply_gradients(pairs, v1.train.get_or_create_global_step())
+
+      def make_tf2_optimizer(self):
+        return tf.keras.optimizers.SGD(0.1)
+
+      def clipped(self, gradients):
+        return gradients
+
+    self.assert_blocked(Case)
+
+  def test_gradients_of_two_parts(self):
+    class Case(_Trained):
+      activation = staticmethod(tf.nn.relu)
+
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        with tf.GradientTape(persistent=True) as tape:
+          outputs = layer(inputs, training=True)
+          parts = [0.5 * part * self.tf2_loss(outputs, labels) for part in (0.5, 1.5)]
+        variables = layer.trainable_variables
+        ones, others = (tape.gradient(part, variables) for part in parts)
+        both = [
+          tf.convert_to_tensor(one) + tf.convert_to_tensor(other)
+          for one, other in zip(ones, others, strict=True)
+        ]
+        optimizer.apply_gradients(zip(self.clipped(both), variables, strict=True))
+        return tf.add_n(parts)
+
+    self.assert_blocked(Case)
+
+
+if __name__ == '__main__':
+  absltest.main()
