@@ -49,6 +49,34 @@ class Decaying(tf2verify.EquivalenceCase, abc.ABC):
     return keras.optimizers.SGD(self.rate())
 
 
+class TwoOptimizers(Decaying, abc.ABC):
+  """One for the kernel, with a schedule, and one for the bias."""
+
+  tf1_rate = staticmethod(staircase)
+
+  def make_tf1_train_op(self, loss):
+    kernel, bias = v1.trainable_variables()
+    step = v1.train.get_or_create_global_step()
+    ones = v1.train.GradientDescentOptimizer(self.tf1_rate())
+    others = v1.train.GradientDescentOptimizer(0.05)
+    gradients = tf.gradients(loss, [kernel, bias])
+    return tf.group(
+      ones.apply_gradients([(gradients[0], kernel)], step),
+      others.apply_gradients([(gradients[1], bias)]),
+    )
+
+  make_tf1_optimizer = tf2verify.EquivalenceCase.make_tf1_optimizer
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    kernel, bias = layer.trainable_variables
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    gradients = tape.gradient(loss, [kernel, bias])
+    optimizer['kernel'].apply_gradients([(gradients[0], kernel)])
+    optimizer['bias'].apply_gradients([(gradients[1], bias)])
+    return loss
+
+
 class LaterStepsTest(LadderTestCase, parameterized.TestCase):
   def stage(self, case):
     verdict = tf2verify.verify(case, [_STAGE])
@@ -93,6 +121,57 @@ class LaterStepsTest(LadderTestCase, parameterized.TestCase):
         return schedule
 
     self.assert_fails(Case, words)
+
+  def test_a_schedule_where_tf1_has_a_constant(self):
+    class Plain(Decaying):
+      def make_tf1_optimizer(self):
+        return v1.train.GradientDescentOptimizer(0.1)
+
+    class Adam(Decaying):
+      def make_tf1_optimizer(self):
+        return v1.train.AdamOptimizer(0.1, epsilon=1e-7)
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adam(self.rate())
+
+    for case in (Plain, Adam):
+      self.assert_fails(case, 'likely cause', 'step counts up to 10,000,000')
+
+  @parameterized.named_parameters(
+    ('the schedule', schedules.ExponentialDecay(0.1, 1000, 0.9, True), 0.05, ''),
+    ('another one', schedules.ExponentialDecay(0.1, 1000, 0.8, True), 0.05, 'a factor of 0.9 in'),
+    ('none', 0.1, 0.05, 'the learning rates'),
+    (
+      'one for the other optimizer, too',
+      schedules.ExponentialDecay(0.1, 1000, 0.9, True),
+      schedules.PiecewiseConstantDecay([1000], [0.05, 0.01]),
+      'no optimizer of TF1 has that',
+    ),
+  )
+  def test_two_optimizers(self, kernel, bias, words):
+    class Case(TwoOptimizers):
+      def make_tf2_optimizer(self):
+        return {'bias': keras.optimizers.SGD(bias), 'kernel': keras.optimizers.SGD(kernel)}
+
+    if words:
+      self.assert_fails(Case, words)
+    else:
+      self.assertNotIn('not known', ' '.join(self.assert_passes(Case).blind_spots))
+
+  def test_two_optimizers_of_constant_rates(self):
+    class Case(TwoOptimizers):
+      tf1_rate = staticmethod(lambda: 0.1)
+      later = 0.05
+
+      def make_tf2_optimizer(self):
+        rate = schedules.PiecewiseConstantDecay([1000], [0.05, self.later])
+        return {'bias': keras.optimizers.SGD(rate), 'kernel': keras.optimizers.SGD(0.1)}
+
+    self.assert_passes(Case)
+    Case.later = 0.005
+    self.assert_fails(
+      Case, 'one of the port is 0.05 in the last step', 'and 0.005 at step count 1,'
+    )
 
   def test_momentum_that_holds_steps(self):
     class Case(Decaying):

@@ -49,6 +49,11 @@ class RecordedSteps:
     """Raises `NotApplicable`: only the rates of the steps were recorded."""
     raise NotApplicable('the steps of the reference were recorded')
 
+  def further_rates(self, counts: Sequence[int]) -> list[list[float] | None]:
+    """Returns that none is known but that of the first optimizer."""
+    del counts
+    return [None for _ in self.run().optimizers[1:]]
+
   def take_at_rate(self, factor: float) -> TrainingStep:
     """Raises `NotApplicable`: no step was recorded at another rate."""
     raise NotApplicable('the steps of the reference were recorded')

@@ -38,6 +38,9 @@ class ReferenceSteps(Protocol):
       NotApplicable: the rate does not depend on a count, or that cannot be tried.
     """
 
+  def further_rates(self, counts: Sequence[int]) -> list[list[float] | None]:
+    """Returns the rates of all optimizers but the first; None for one that cannot be asked."""
+
   def take_at_rate(self, factor: float) -> TrainingStep:
     """Takes a step at the learning rate times a factor, and reads everything after it.
 

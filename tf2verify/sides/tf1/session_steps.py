@@ -142,9 +142,23 @@ class SessionSteps:
   def rates(self, counts: Sequence[int]) -> list[float]:
     """Returns the learning rates at counts of steps, see `ReferenceSteps.rates`."""
     assert self._train is not None
-    rate, counter = self._train.learning_rate, self._train.global_step
-    if not isinstance(rate, str) or counter is None:
+    if not isinstance(self._train.learning_rate, str) or self._train.global_step is None:
       raise NotApplicable('the learning rate of TF1 does not depend on a step count')
+    return self._rates(self._train.learning_rate, counts)
+
+  def further_rates(self, counts: Sequence[int]) -> list[list[float] | None]:
+    """Returns those of the other optimizers, see `ReferenceSteps.further_rates`."""
+    assert self._train is not None
+    found: list[list[float] | None] = []
+    for rate in self._train.further_rates:
+      is_known = isinstance(rate, str) and self._train.global_step is not None
+      known = self._rates(rate, counts) if isinstance(rate, str) and is_known else None
+      found.append([rate] * len(counts) if isinstance(rate, float) else known)
+    return found
+
+  def _rates(self, rate: str, counts: Sequence[int]) -> list[float]:
+    assert self._train is not None and self._train.global_step is not None
+    counter = self._train.global_step
     (before,) = session_values.read_all(self.session, [counter])
     found = []
     try:

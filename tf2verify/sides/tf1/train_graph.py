@@ -55,7 +55,7 @@ class TrainGraph:
   train_op: str  # its name
   gradients: tuple[GraphGradient, ...]  # as differentiated
   applied_gradients: tuple[GraphGradient, ...]  # as given to the updates
-  # Name of the tensor, or the number; None where it cannot be told.
+  # Name of the tensor, or the number; None where it cannot be told. Of the first optimizer.
   learning_rate: str | float | None
   global_step: GraphVariable | None  # the counter; None without one
   # The variables that came with losses and train op, local ones too.
@@ -75,6 +75,8 @@ class TrainGraph:
   # Name of the one scalar that it differentiates, where that is not the total loss of the case: a
   # sum of its parts with weights, say; None where it is, and where it is not told.
   minimized: str | None = None
+  # As `learning_rate`, of the other optimizers.
+  further_rates: tuple[str | float | None, ...] = ()
 
   def fetches(self, total_loss: str) -> Fetches:
     """Returns what a step is asked for, given the name of the loss that it minimizes."""
@@ -158,6 +160,7 @@ def add_train_op(
     line_of=made_lines.line_of,
     gate=gate.name,
     minimized=_minimized(updates.losses, total, graph),
+    further_rates=tuple(_learning_rate([one], graph) for one in updates.optimizers[1:]),
   )
 
 

@@ -24,8 +24,12 @@ def _classes() -> tuple[type, ...]:
 class Schedule:
   """The schedule of the one optimizer that updates in a step."""
 
-  def __init__(self, optimizers: Sequence[Any]) -> None:
+  def __init__(self, optimizers: Sequence[Any], constants: bool = False) -> None:
     """Takes the optimizers of a step.
+
+    Args:
+      optimizers: those that update.
+      constants: whether a number is a schedule, too.
 
     Raises:
       NotApplicable: it is not one Keras optimizer, or its rate is no schedule.
@@ -35,12 +39,24 @@ class Schedule:
     optimizer = optimizers[0]
     is_legacy = isinstance(optimizer, keras.LEGACY_OPTIMIZER)
     found = optimizer._hyper.get('learning_rate') if is_legacy else optimizer._learning_rate
-    if not isinstance(found, _classes()):
-      raise NotApplicable("the learning rate of the port's optimizer is no schedule")
     self._schedule: Any = found
+    if not isinstance(found, _classes()):
+      if not constants or callable(found):
+        raise NotApplicable("the learning rate of the port's optimizer is no schedule")
+      number = float(keras3.held(found))
+      self._schedule = lambda _: number
     self._iterations = keras3.held(optimizer.iterations)
     # As the optimizer calls it: a schedule may count on the dtype.
     self._dtype = tf.float32 if is_legacy else self._iterations.dtype
+
+  @classmethod
+  def of_each(cls, optimizers: Sequence[Any]) -> 'list[Schedule]':
+    """Returns the schedules of those that can be asked, numbers among them."""
+    found = []
+    for optimizer in optimizers:
+      with contextlib.suppress(NotApplicable):
+        found.append(cls([optimizer], constants=True))
+    return found
 
   @property
   def count(self) -> int:

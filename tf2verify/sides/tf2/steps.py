@@ -167,6 +167,15 @@ class Tf2Steps:
     """
     return Schedule(self._updating)
 
+  def schedules(self) -> list[Schedule]:
+    """Returns those of all optimizers that have updated and can be asked, numbers among them."""
+    return Schedule.of_each(self._updating)
+
+  @property
+  def optimizers(self) -> int:
+    """How many have updated."""
+    return len(self._updating)
+
   def take_at_rate(self, factor: float) -> TrainingStep:
     """Takes a step at the rate times a factor, see `ReferenceSteps.take_at_rate`."""
     schedule = self.schedule()

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import Rates
+from tf2verify.diagnosis.rules.training.later_rates import COUNTS, are_same
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
 from tf2verify.numerics.set_aside import release_pages
@@ -19,13 +20,14 @@ from tf2verify.sides.set_aside_steps import steps_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps
 from tf2verify.sides.tf2.given_gradients import GivenGradients
+from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
-from tf2verify.stages.training.step_quantities import Steps
+from tf2verify.stages.training.step_quantities import RATES, Steps
 
 # A model of more than this is worth the time that it takes to find garbage.
 _LARGE_BYTES = 64 * 2**20
@@ -68,6 +70,7 @@ class BothSides:
     self.held: dict[int, Held] = {}
     # By counts of steps: a diagnosis asks again once the sides are closed.
     self._rates: dict[int, tuple[float, float]] = {}
+    self._nearest: int | None = None
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -163,8 +166,8 @@ class BothSides:
     """
     wanted = [count for count in dict.fromkeys(counts) if count not in self._rates]
     if wanted:
-      reference, port = self._sides
-      schedule = port.schedule()
+      reference, _ = self._sides
+      schedule = self._schedule_like_tf1()
       one, _ = self._taken[-1]
       further = 0 if one.global_step is None else schedule.count - one.global_step
       others = schedule.rates([max(n + further, 0) for n in wanted])
@@ -172,6 +175,53 @@ class BothSides:
       self._rates.update(zip(wanted, both, strict=True))
     found = [self._rates[count] for count in counts]
     return [one for one, _ in found], [other for _, other in found]
+
+  def _schedule_like_tf1(self) -> Schedule:
+    """Returns the port's schedule; of several the one that is nearest to that of tf1.
+
+    TF1 tells the rate of one optimizer, and which one of the port's that is, no name says.
+
+    Raises:
+      NotApplicable: there is none that can be asked.
+    """
+    reference, port = self._sides
+    schedules = port.schedules()
+    if port.optimizers == 1 or not schedules:
+      return port.schedule()
+    if self._nearest is None:
+      wanted = reference.rates(COUNTS)
+      found = [s.rates(COUNTS) for s in schedules]
+      nearest = max(range(len(found)), key=lambda n: sum(are_same(wanted, found[n])))
+      if len(schedules) < port.optimizers and not all(are_same(wanted, found[nearest])):
+        raise NotApplicable('an optimizer of the port does not tell its rate')
+      self._nearest = nearest
+    return schedules[self._nearest]
+
+  def rates_of_port(self) -> list[list[float]]:
+    """Returns the rates of schedules of the port at `COUNTS`, and before those the last one.
+
+    Those are left out that have a counterpart in tf1, the one that `rates` compares among them.
+    """
+    schedules = self._sides[1].schedules()
+    nearest = 0 if len(schedules) == 1 and self._rates else self._nearest
+    others = [s for n, s in enumerate(schedules) if n != nearest]
+    found = [s.rates([max(s.count - 1, 0), *COUNTS]) for s in others]
+    known = [rates for rates in self._sides[0].further_rates(COUNTS) if rates is not None]
+    # What one of tf1's other optimizers has as well is compared by that.
+    return [one for one in found if not any(all(are_same(own, one[1:])) for own in known)]
+
+  @property
+  def has_constant_rates(self) -> bool:
+    """Whether every optimizer of the reference has a number as its learning rate."""
+    reference, _ = self._sides
+    records = reference.run().optimizers
+    rates = [next(filter(None, map(record.setting, RATES)), None) for record in records]
+    return bool(rates) and all(rate is not None for rate in rates)
+
+  @property
+  def tells_all_rates(self) -> bool:
+    """Whether the rates of all optimizers of the reference are known at any count."""
+    return all(rates is not None for rates in self._sides[0].further_rates(COUNTS[:1]))
 
   def rates_if_known(self) -> Rates | None:
     """Returns what gives the rates of both sides; None where one cannot be asked."""

@@ -70,13 +70,13 @@ def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: C
   """
   try:
     tf1 = both.rates_of_tf1(COUNTS)
-  except NotApplicable:
-    return Later()
+  except NotApplicable as reason:
+    return _compare_others(both, str(reason), comparison)
   try:
     known = both.rates(counts_that_tell(both.rates))
   except (NotApplicable, UserCodeError) as reason:
     comparison.blind_spots += _unseen(both, tf1, str(reason))
-    return Later()
+    return _compare_others(both, str(reason), comparison)
   hints: list[tuple[str, str]] = []
   key = TensorKey(LEARNING_RATE, '(at later steps)', _RATES_RUN)
   ones, others = (np.asarray(side, np.float32) for side in told(*known))
@@ -85,8 +85,55 @@ def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: C
   comparison.tensors(key, ones, others, allowed)
   if not all(are_same(*known)):
     return Later(((_RATES_RUN, later_rates(both.rates) or first_apart(both.rates)),))
+  further = _compare_others(both, 'it has several optimizers', comparison)
+  if further.hints:
+    return further
   if _changes(tf1) and not _changes(_taken(both)):
     hints += _step_after_change(both, left, explain, comparison)
+  return Later(tuple(hints))
+
+
+def _compare_others(both: BothSides, reason: str, comparison: Comparison) -> Later:
+  """Compares rates of the port whose counterparts tf1 does not tell, as far as these are constant.
+
+  The steps that were taken agree, so a constant rate of tf1 is what the port has had in these.
+  """
+  try:
+    schedules = both.rates_of_port()
+  except UserCodeError as error:
+    comparison.blind_spots.append(
+      f'a learning rate of the port is not known at later steps: {error}'
+    )
+    return Later()
+  hints: list[tuple[str, str]] = []
+  for now, *rates in schedules:
+    taken = len(both.so_far().tf1.steps)
+    later = [(n, r) for n, r in zip(COUNTS, rates, strict=True) if n > taken]
+    far = [(n, r) for n, r in later if abs(r - now) > _CHANGE * abs(now)]
+    if not far:
+      continue
+    count, rate = far[0]
+    said = (
+      f'{number_text(now)} in the last step that was taken and {number_text(rate)} at step count'
+    )
+    is_constant = both.has_constant_rates
+    if not is_constant and not both.tells_all_rates:
+      comparison.blind_spots.append(
+        f'a learning rate of the port is {said} {count:,}; that of TF1 is not known there: '
+        f'{reason}; training_steps_to_take takes more steps'
+      )
+      continue
+    key = TensorKey(LEARNING_RATE, f'(at later steps, {number_text(now)} so far)', _RATES_RUN)
+    others = np.asarray([r for _, r in later], np.float32)
+    allowed = ToleranceTable((('float32', Tolerance(RTOL, ATOL * abs(now))),))
+    comparison.tensors(key, np.full_like(others, now), others, allowed)
+    text = f'a learning rate of the port is {said} {count:,}, and no optimizer of TF1 has that'
+    if is_constant:
+      text = (
+        f'the learning rates of TF1 are constant, and one of the port is {said} {count:,}: give '
+        'the optimizer of the port the number in place of the schedule'
+      )
+    hints.append((_RATES_RUN, text))
   return Later(tuple(hints))
 
 

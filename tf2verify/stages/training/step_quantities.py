@@ -56,7 +56,7 @@ _TOTAL = '(total)'
 # What the train op of tf1 differentiates, where that is not the total loss.
 _MINIMIZED = '(minimized)'
 _SHADOW_ROLE = 'shadow'
-_RATES = ('learning_rate', 'lr')
+RATES = ('learning_rate', 'lr')
 # Storing a variable rounds it once a step on either side, by half a unit in the last
 # place; as much again for the order of a rule's operations.
 _STORED_UNITS = 2.0
@@ -348,7 +348,7 @@ def _rates_of_several(*sides: Sequence[OptimizerRecord]) -> tuple[float, ...]:
   if max(map(len, sides)) < 2:
     return ()
   records = [record for optimizers in sides for record in optimizers]
-  found = (record.setting(name) for record in records for name in _RATES)
+  found = (record.setting(name) for record in records for name in RATES)
   return tuple(dict.fromkeys(rate for rate in found if rate))
 
 
