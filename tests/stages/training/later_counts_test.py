@@ -1,6 +1,7 @@
 """Losses and gradients that the count of steps has a part in, after the steps that are taken."""
 
 import abc
+from unittest import mock
 
 import keras
 import tensorflow as tf
@@ -8,6 +9,7 @@ from absl.testing import absltest, parameterized
 
 import tf2verify
 from tf2verify import Status
+from tf2verify.sides.graphs.counted_steps import CountedStep
 
 v1 = tf.compat.v1
 _STAGE = 'training_steps'
@@ -193,6 +195,30 @@ class LaterCountsTest(parameterized.TestCase):
         return tf.where(step < 1100.0, 0.5, 0.25)
 
     self.assert_passes(Right)
+
+  @parameterized.parameters(3.0, 4.0)
+  def test_a_cycle_is_not_followed_through_all_counts(self, length):
+    class Case(Annealed):
+      def tf1_weight(self):
+        step = v1.train.get_or_create_global_step()
+        return 0.1 + tf.cast(step % 3, tf.float32)
+
+      def tf2_weight(self, step):
+        return 0.1 + tf.math.floormod(step, length)
+
+    known = CountedStep.from_count_alone
+    asked = []
+
+    def counted(step, counts, names):
+      asked.append(len(counts))
+      return known(step, counts, names)
+
+    with mock.patch.object(CountedStep, 'from_count_alone', counted):
+      if length == 3.0:
+        self.assert_passes(Case)
+      else:
+        self.assert_fails(Case, 'had 1,000 steps been taken before')
+    self.assertLess(sum(asked), 500)
 
   def test_python_counts(self):
     class Case(Annealed):

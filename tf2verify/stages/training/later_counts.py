@@ -47,7 +47,7 @@ _GROWTH = 10.0
 _SECONDS = 3.0
 _FIRST = (10**3, 10**5, 10**7, 10**2, 10**4, 10**6, 10)
 _ORDER = (*_FIRST, *(count for count in COUNTS if count not in _FIRST))
-# Weights of fewer values are stairs, whose boundaries are sought.
+# Weights of fewer values, which change no more often, are stairs, whose boundaries are sought.
 _STAIRS, _HALVINGS = 24, 24
 # Rounding is measured in as many runs.
 _PERTURBED = (1, 2)
@@ -230,13 +230,13 @@ class _Pair:
     if not self._names:
       return []
     known = self._weights(_ORDER)
-    if len(set(known.values())) <= _STAIRS:  # both sides' boundaries may lie between two counts
-      for _ in range(_HALVINGS):
-        pairs = itertools.pairwise(sorted(known))
-        changing = [(a, b) for a, b in pairs if b - a > 1 and known[a] != known[b]]
-        if not changing:
-          break
-        known |= self._weights([(low + high) // 2 for low, high in changing])
+    for _ in range(_HALVINGS):  # both sides' boundaries may lie between two counts
+      pairs = itertools.pairwise(sorted(known))
+      changing = [(a, b) for a, b in pairs if b - a > 1 and known[a] != known[b]]
+      # What changes all the time, in a cycle say, would be asked for at ever more counts.
+      if not changing or max(len(changing), len(set(known.values()))) > _STAIRS:
+        break
+      known |= self._weights([(low + high) // 2 for low, high in changing])
     found: dict[bytes, int] = {}
     for count, weights in known.items():
       found.setdefault(weights, count)
