@@ -1,5 +1,6 @@
 """Tests of tf2verify.sides.tf2.planting."""
 
+import abc
 import contextlib
 
 import numpy as np
@@ -17,7 +18,7 @@ from tf2verify.sides.tf2.possible_faults import possible_faults
 v1 = tf.compat.v1
 
 
-class Net(tiny_models.OneModel):
+class Net(tiny_models.OneModel, abc.ABC):
   """One operation of every kind of fault."""
 
   def model(self, inputs, training):
@@ -28,7 +29,7 @@ class Net(tiny_models.OneModel):
       return tf.tanh(tf.pad(net, [[0, 0], [1, 1]])[:, :3] * 0.5)
 
 
-class Loop(tiny_models.OneModel):
+class Loop(tiny_models.OneModel, abc.ABC):
   def model(self, inputs, training):
     with v1.variable_scope('net'):
       w = v1.get_variable('w', (3, 3))
@@ -36,7 +37,7 @@ class Loop(tiny_models.OneModel):
     return v1.while_loop(lambda n, _: n < 3, step, (0, inputs))[1]
 
 
-class ForEver(tiny_models.OneModel):
+class ForEver(tiny_models.OneModel, abc.ABC):
   """A loop that ends when its number is small enough."""
 
   def model(self, inputs, training):

@@ -1,5 +1,7 @@
 """Tests of variables that a loop reads, and no output depends on."""
 
+import abc
+
 import tensorflow as tf
 from absl.testing import absltest
 
@@ -12,7 +14,7 @@ v1 = tf.compat.v1
 _STAGE = 'gradients'
 
 
-class _Looped(tiny_models.Affine):
+class _Looped(tiny_models.Affine, abc.ABC):
   """A loop with a second state that nothing reads after it."""
 
   in_loop, reads_it = True, False
@@ -38,7 +40,7 @@ class _Looped(tiny_models.Affine):
     return first + second if self.reads_it else first
 
 
-class _Trained(_Looped):
+class _Trained(_Looped, abc.ABC):
   """The same with a loss and Adam; the variable that no output depends on has no gradient."""
 
   def make_labels(self):

@@ -162,7 +162,7 @@ class HonestyTest(absltest.TestCase):
     self.assertNotIn('planets', verdict.to_text())
 
 
-class _DoubleQ(tiny_models.OneModel):
+class _DoubleQ(tiny_models.OneModel, abc.ABC):
   """The action is chosen by one network and its value read from the other one."""
 
   exchanged = False
@@ -186,7 +186,7 @@ class _DoubleQ(tiny_models.OneModel):
     return tf.reduce_mean(tf.square(labels + 0.9 * value))
 
 
-class _Recognized(tiny_models.Affine):
+class _Recognized(tiny_models.Affine, abc.ABC):
   """Two sequences of two frames, the labels of one of them from the second class on."""
 
   frames_of = staticmethod(lambda frames: frames)
@@ -234,7 +234,7 @@ class SingleInputTest(parameterized.TestCase):
     self.assertIs(loss_of(_Recognized).status, tf2verify.Status.PASSED)
 
 
-class _Returns(tiny_models.Affine):
+class _Returns(tiny_models.Affine, abc.ABC):
   """Discounted returns in a loop of Python, whose factors either side orders differently."""
 
   gamma = 0.99
@@ -284,7 +284,7 @@ class LoopOfPythonTest(parameterized.TestCase):
     self.assertIs(loss_of(_Returns).status, tf2verify.Status.PASSED)
 
 
-class _Entropy(tiny_models.Affine):
+class _Entropy(tiny_models.Affine, abc.ABC):
   """A log-likelihood with the other sign than in TF1, and probabilities beside it."""
 
   twice = False

@@ -55,7 +55,7 @@ class OnlyTf1(Trained, abc.ABC):
     return tf.keras.layers.Dense(3, name='fc')
 
 
-class DeclaredHead(OnlyTf1):
+class DeclaredHead(OnlyTf1, abc.ABC):
   tf1_only_variables = {'dead/*': 'a head of another task'}
 
 

@@ -54,7 +54,7 @@ class Momentum(Embedded, abc.ABC):
     return keras.optimizers.SGD(0.1, momentum=0.9)
 
 
-class LazyMomentum(Momentum):
+class LazyMomentum(Momentum, abc.ABC):
   """A step of its own, which leaves the other rows alone."""
 
   def make_tf2_optimizer(self):

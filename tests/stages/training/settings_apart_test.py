@@ -1,5 +1,7 @@
 """Settings of optimizers that differ, and that neither steps nor graphs show."""
 
+import abc
+
 import keras
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -10,7 +12,7 @@ v1 = tf.compat.v1
 _STAGE = 'training_steps'
 
 
-class Adagrad(tf2verify.EquivalenceCase):
+class Adagrad(tf2verify.EquivalenceCase, abc.ABC):
   """A dense layer, whose gradients are far greater than any epsilon."""
 
   relate_graphs = False
