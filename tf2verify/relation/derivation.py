@@ -43,7 +43,6 @@ class Derivation:
     tf2_left: likewise, of the port.
     crossed: pairs by names that have a clear partner each, which the graphs pair differently.
     exchangeable: tf1 names of variables that are paired by order alone.
-    written: where the two sides differ at paired places, one sentence for each kind.
   """
 
   choices: tuple[Choice, ...]
@@ -52,4 +51,3 @@ class Derivation:
   tf2_left: tuple[tuple[str, str], ...]
   crossed: tuple[tuple[str, str], ...]
   exchangeable: tuple[str, ...]
-  written: tuple[str, ...] = ()

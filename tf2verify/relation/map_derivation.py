@@ -11,7 +11,6 @@ from tf2verify.relation.derivation import Choice, Derivation, Place
 from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import contradicted, crossed
-from tf2verify.relation.paired_differences import paired_differences
 from tf2verify.relation.part_activations import likely_order
 from tf2verify.relation.roles import may_be_one, owner
 from tf2verify.relation.roles import role as role_of
@@ -87,7 +86,6 @@ def _derived(
       otherwise = contradicted(entries, [one.rivals for one in together], shapes)
       yield dataclasses.replace(
         told,
-        written=paired_differences(pairs),
         crossed=tuple(dict.fromkeys((*told.crossed, *otherwise))),
       )
 

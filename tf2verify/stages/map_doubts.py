@@ -56,7 +56,6 @@ def doubts_of(
       f'by order only: {listed(found.exchangeable)}; they are interchangeable, '
       'and the outputs do not confirm the order; names or a look at the port decide'
     )
-  doubts += [f'differs: {text}' for text in found.written[:_SHOWN]]
   if apart is not None:
     place = found.places[apart]
     doubts.append(
