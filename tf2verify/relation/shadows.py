@@ -29,6 +29,8 @@ class LayOut(Protocol):
 
 
 SHADOW = 'shadow'
+# What is said of an average, before the name of its variable.
+SHADOW_OF = f'{SHADOW} of '
 _CLOSE = 1e-3
 # Units in the last place of a float32 that storing an average and its variable may be off.
 _UNITS = 8.0 * 2.0**-23

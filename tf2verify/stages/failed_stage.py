@@ -13,7 +13,7 @@ from tf2verify.diagnosis.places import VariableLines
 from tf2verify.diagnosis.versions import with_versions
 from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
-from tf2verify.records.diagnosis import Cause, Diagnosis
+from tf2verify.records.diagnosis import About, Cause, Diagnosis
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph
@@ -131,7 +131,10 @@ def _diagnosed(
   further: tuple[str, ...] = ()
   if inspection is not None:
     description, traced, further = inspection.run, inspection.traced, inspection.further
-  found = verdict.stage, description, findings.differences, findings.failed_tensors
+  # Averages that nothing updates are computed by no operation.
+  at_rest = [c.text for c in findings.causes if c.numbers and c.explains == (About.SHADOWS,)]
+  left = tuple(one for one in findings.differences if one.hint not in at_rest)
+  found = verdict.stage, description, left, findings.failed_tensors
   sides: tuple[GraphRun, GraphRun] | None = None
   not_traceable = not_run = not_tried = ''
   bench: ClosableBench | None = None
@@ -139,7 +142,7 @@ def _diagnosed(
   try:
     try:
       if inspection is not None:
-        sides = inspection.sides()
+        sides = inspection.sides() if left else None
       elif run is not None:
         run, sides, port = _both_sides(case, run)
         findings = dataclasses.replace(findings, failed_run=run)

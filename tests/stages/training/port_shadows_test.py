@@ -76,6 +76,21 @@ class Flat(Trainer):
     self.averages[0].assign(self.decay * self.averages[0] + (1.0 - self.decay) * flat())
 
 
+class Forgetful(Trainer):
+  """Makes all averages and updates some of them."""
+
+  def __init__(self, resting):
+    super().__init__()
+    self.resting = resting
+
+  def apply(self, gradients, variables):
+    self.averages = self.averages or [tf.Variable(v, trainable=False) for v in variables]
+    self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    for average, variable in zip(self.averages, variables, strict=True):
+      if variable.name.split(':')[0].split('/')[-1] not in self.resting:
+        average.assign(self.decay * average + (1.0 - self.decay) * variable)
+
+
 class Late(Trainer):
   """Starts the averages at the values that the first update has left."""
 
@@ -292,6 +307,15 @@ class PortShadowsTest(LadderTestCase):
     text = self.text(Without, tf2verify.Status.FAILED)
     self.assertIn(CLAIM, text)
     self.assertNotIn('first divergence', text)
+
+  def test_some_that_no_step_updates(self):
+    for what in (['kernel'], ['bias'], ['kernel', 'bias']):
+      with self.subTest(what):
+        text = self.text(lambda what=what: Forgetful(what), tf2verify.Status.FAILED)
+        names = ', '.join(what)
+        self.assertRegex(text, rf'no\s+step\s+of\s+the\s+port\s+updates[\s\S]*{names}, those')
+        self.assertNotIn('first divergence', text)
+        self.assertNotIn('no known mistake', text)
 
   def test_of_keras(self):
     copies = {'itself': OfKeras.begin, 'array': lambda _, v: keras.Variable(v.numpy(), name='ema')}

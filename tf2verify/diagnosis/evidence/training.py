@@ -148,7 +148,8 @@ class TrainingEvidence:
   states: tuple[StepPair, ...]  # of the other ones
   # Gives the rates of both sides at counts of steps; None where a side has no schedule to be asked.
   rates: Rates | None = None
-  # tf1 names of the variables that each side updates in later steps, whether in this one or not.
+  # tf1 names of the variables that each side updates in later steps, whether in this one or not;
+  # and `shadow of` those whose moving averages it updates in them.
   moved_later: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
 
   @property

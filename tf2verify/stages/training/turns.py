@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tf2verify.records.training import TrainingRun
+from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.relation.shadows import SHADOW, SHADOW_OF
 from tf2verify.stages.training.step_quantities import Steps
 
 
@@ -10,7 +11,8 @@ class Turns:
   """Watches which variables steps after the one that differs update.
 
   Attributes:
-    moved: tf1 names of the variables that each side has updated in them.
+    moved: tf1 names of the variables that each side has updated in them, and `shadow of` those
+      whose moving averages it has.
   """
 
   def __init__(self) -> None:
@@ -25,15 +27,19 @@ class Turns:
     """
     names = {tf2: tf1 for tf1, tf2 in steps.names}
     one, other = (_moved_since(run, parted) for run in (steps.tf1, steps.tf2))
-    theirs = frozenset(names[name] for name in other if name in names)
-    self.moved = self.moved[0] | one, self.moved[1] | theirs
+    theirs = frozenset(prefix + names[name] for prefix, name in other if name in names)
+    ones = frozenset(prefix + name for prefix, name in one)
+    self.moved = self.moved[0] | ones, self.moved[1] | theirs
 
 
-def _moved_since(run: TrainingRun, number: int) -> frozenset[str]:
-  known = {record.name: record.value for record in run.steps[number - 1].variables}
-  found = set()
-  for record in run.steps[-1].variables:
-    before = known.get(record.name)
-    if record.value is not None and before is not None:
-      found |= set() if np.array_equal(record.value, before) else {record.name}
-  return frozenset(found)
+def _moved_since(run: TrainingRun, number: int) -> set[tuple[str, str]]:
+  """Returns what has moved, each by what is said before the name of a variable, and that name."""
+  known, now = _values(run.steps[number - 1]), _values(run.steps[-1])
+  return {
+    key for key, value in now.items() if key in known and not np.array_equal(value, known[key])
+  }
+
+
+def _values(step: TrainingStep) -> dict[tuple[str, str], np.ndarray]:
+  shadows = {(SHADOW_OF, s.variable): s.value for s in step.slots if s.role == SHADOW}
+  return shadows | {('', r.name): r.value for r in step.variables if r.value is not None}

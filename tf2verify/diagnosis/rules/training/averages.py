@@ -9,9 +9,9 @@ from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import Slot, TrainingRun
+from tf2verify.relation.shadows import SHADOW, SHADOW_OF
 
 _Array = np.ndarray[Any, Any]
-_SHADOW = 'shadow'
 # Units in the last place of a float32 that a value and its average are off.
 _STORED = 4.0 * 2.0**-23
 _CLOSE = 1e-3
@@ -104,7 +104,7 @@ def _moves_otherwise(pair: StepPair) -> bool:
 
 def moving_average(evidence: TrainingEvidence) -> Cause | None:
   """Names the decays in effect at the step, as the shadows of both sides show them."""
-  found = _zero_start(evidence)
+  found = _zero_start(evidence) or _at_rest(evidence)
   if found is not None:
     return found
   late, late_port = _late(evidence, 'tf1'), _late(evidence, 'tf2')
@@ -187,6 +187,42 @@ def _zero_start(evidence: TrainingEvidence) -> Cause | None:
   )
 
 
+def _at_rest(evidence: TrainingEvidence) -> Cause | None:
+  """Names averages that no step of the port changes, though their variables and TF1's move."""
+  after_this = len(evidence.tf2.steps) - evidence.number
+  later = {name for name in evidence.moved_later[1] if name.startswith(SHADOW_OF)}
+  resting = evidence.by_tf1(_resting(evidence.tf2, evidence.number))
+  moving = _shadows(evidence.steps[0].slots).keys() - _resting(evidence.tf1, evidence.number)
+  names = [n for n, _ in evidence.pairs if n in resting & moving and SHADOW_OF + n not in later]
+  if not names or not after_this:
+    return None  # averages that are applied before the update rest in the first step alone
+  elements = sum(_shadows(evidence.steps[0].slots)[name].size for name in names)
+  others = len(evidence.by_tf1(_shadows(evidence.steps[1].slots))) > len(names)
+  return Cause(
+    f'no step of the port updates the moving averages of {listed(names)}, those of TF1 follow '
+    f'their variables{": the port updates its other averages only" if others else ""}; give apply '
+    '(or what updates the averages by hand) these variables in each step as well',
+    explains=(About.SHADOWS,),
+    variables=tuple(names),
+    numbers=f'{elements:,} elements of the averages are unchanged after {after_this + 1} steps',
+  )
+
+
+def _resting(run: TrainingRun, number: int) -> set[str]:
+  """Returns variables whose averages a step leaves as they were, and away from the variables."""
+  before, after = (_shadows(slots) for slots in _slots_around(run, number))
+  values, values_before = _values(run, number), _values(run, number - 1)
+  starts = {**values_before, **before}
+  return {
+    name
+    for name, shadow in after.items()
+    if name in values
+    and name in starts
+    and np.array_equal(shadow, starts[name])
+    and not np.array_equal(shadow, values[name])
+  }
+
+
 def _share_of_values(run: TrainingRun) -> float | None:
   """Returns by what number all shadows are their variables after the first step, if it is one."""
   shadows, values = _shadows(run.steps[0].slots), _values(run, 1)
@@ -240,8 +276,8 @@ def _lag(late: frozenset[str]) -> Cause:
 
 
 def _missing(evidence: TrainingEvidence) -> Cause | None:
-  tf1 = sorted(slot.variable for slot in evidence.steps[0].slots if slot.role == _SHADOW)
-  if not tf1 or any(slot.role == _SHADOW for slot in evidence.steps[1].slots):
+  tf1 = sorted(slot.variable for slot in evidence.steps[0].slots if slot.role == SHADOW)
+  if not tf1 or any(slot.role == SHADOW for slot in evidence.steps[1].slots):
     return None
   words = sorted({word for word, _ in evidence.tf2.not_copied if word})
   if evidence.tf2.not_copied:
@@ -331,7 +367,7 @@ def _slots_around(run: TrainingRun, number: int) -> tuple[tuple[Slot, ...], tupl
 
 
 def _shadows(slots: tuple[Slot, ...]) -> dict[str, _Array]:
-  return {s.variable: s.value for s in slots if s.role == _SHADOW}
+  return {s.variable: s.value for s in slots if s.role == SHADOW}
 
 
 def _values(run: TrainingRun, number: int) -> dict[str, _Array]:
