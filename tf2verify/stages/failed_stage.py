@@ -131,10 +131,7 @@ def _diagnosed(
   further: tuple[str, ...] = ()
   if inspection is not None:
     description, traced, further = inspection.run, inspection.traced, inspection.further
-  # Averages that nothing updates are computed by no operation.
-  at_rest = [c.text for c in findings.causes if c.numbers and c.explains == (About.SHADOWS,)]
-  left = tuple(one for one in findings.differences if one.hint not in at_rest)
-  found = verdict.stage, description, left, findings.failed_tensors
+  found = verdict.stage, description, _computed(findings), findings.failed_tensors
   sides: tuple[GraphRun, GraphRun] | None = None
   not_traceable = not_run = not_tried = ''
   bench: ClosableBench | None = None
@@ -142,7 +139,7 @@ def _diagnosed(
   try:
     try:
       if inspection is not None:
-        sides = inspection.sides() if left else None
+        sides = inspection.sides() if found[2] else None
       elif run is not None:
         run, sides, port = _both_sides(case, run)
         findings = dataclasses.replace(findings, failed_run=run)
@@ -176,6 +173,12 @@ def _diagnosed(
       bench.close()
     for side in sides or ():
       side.close()
+
+
+def _computed(findings: Findings) -> tuple[Difference, ...]:
+  """Returns what differs, but for averages that nothing updates: no operation computes these."""
+  at_rest = [c.text for c in findings.causes if c.numbers and c.explains == (About.SHADOWS,)]
+  return tuple(one for one in findings.differences if one.hint not in at_rest)
 
 
 def _both_sides(

@@ -27,6 +27,13 @@ def _number(g, stopped=False, op_type='Mul', dtype='float32'):
   g.target('output', g.op('AddV2', 'sum', x, passed, through=_STOPPED if stopped else None))
 
 
+def _error(g, turned=False, stopped=0):
+  read = [g.input(_X), g.op('Exp', 'label', g.input(_X, 'labelled'))]
+  places = {1 - stopped if turned else stopped: ('StopGradient',)}
+  error = g.op('Sub', 'error', *(read[::-1] if turned else read), through=places)
+  g.target('output', g.op('Square', 'square', error))
+
+
 def _found(build, other):
   one, two = both(build, other)
   return [known.op for known in gradient_differences(Pairing(one.graph(), two.graph()))]
@@ -43,6 +50,11 @@ class GradientDifferencesTest(absltest.TestCase):
         lambda g, c=changes: _moments(g, stopped=True, **c), lambda g, c=changes: _moments(g, **c)
       )
       self.assertEqual(found, ['squares'])
+
+  def test_the_same_tensors_in_turn(self):
+    self.assertEqual(_found(_error, lambda g: _error(g, turned=True)), [])
+    found = _found(_error, lambda g: _error(g, turned=True, stopped=1))
+    self.assertEqual(found, ['error', 'error'])
 
   def test_a_value_with_a_gradient(self):
     self.assertEqual(_found(lambda g: _number(g, stopped=True), _number), ['sum'])

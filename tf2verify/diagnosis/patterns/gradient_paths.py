@@ -6,7 +6,7 @@ import numpy as np
 
 from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
+from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import Pairing, is_backward
 
 # Passing a value on unchanged, they stop or change its gradient.
@@ -27,9 +27,11 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
     if is_backward(op):
       continue
     if len(op.inputs) == len(other.inputs):
-      for slot, (one, two) in enumerate(zip(op.through, other.through, strict=True)):
+      turned = _are_turned(pairing, op, other)
+      inputs = list(zip(other.inputs, other.through, strict=True))[:: -1 if turned else 1]
+      for slot, (one, (its, two)) in enumerate(zip(op.through, inputs, strict=True)):
         marks, others = marks_of(one), marks_of(two)
-        read = op.inputs[slot][0] in differentiated[0] or other.inputs[slot][0] in differentiated[1]
+        read = op.inputs[slot][0] in differentiated[0] or its[0] in differentiated[1]
         if marks != others and read and not _is_of_variance(pairing.tf1, tf1, slot):
           name = op.name if op.op_type != TARGET else f'the {op.name}'
           what = op.input_names[slot] if op.input_names else f'input {slot}'
@@ -39,6 +41,12 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
       one, two = ((f'gradient of {name}',) if name else () for name in overrides)
       found.append(gradient_difference(op.name, op.op_type, 'gradient', one, two))
   return found
+
+
+def _are_turned(pairing: Pairing, op: OpRecord, other: OpRecord) -> bool:
+  """Returns whether two operations read the same two tensors in turn: `x - y` and `y - x`."""
+  partners = [(pairing.tf2_of[producer], number) for producer, number in op.inputs]
+  return len(partners) == 2 and partners != list(other.inputs) == partners[::-1]
 
 
 def _differentiated(graph: OpGraph) -> set[int]:
