@@ -31,7 +31,59 @@ class LayersInTurn(tf.keras.layers.Layer):
     return self.second(self.dropout(self.first(inputs), training=training))
 
 
+class KeepsAll(tf2verify.EquivalenceCase, abc.ABC):
+  """Masks by hand, the first of which keeps everything: the port draws nothing there."""
+
+  keep, rate = 1.0, 0.0
+
+  def build_tf1_graph(self, inputs, training):
+    net = v1.layers.dense(inputs, 3, use_bias=False, name='first')
+    if training:
+      net = net / self.keep * tf.floor(self.keep + v1.random_uniform(tf.shape(net)))
+    net = v1.layers.dense(net, 3, use_bias=False, name='second')
+    return v1.nn.dropout(net, rate=0.5) if training else net
+
+  def make_tf2_layer(self):
+    rate = self.rate
+
+    class Port(tf.keras.layers.Layer):
+      def __init__(self):
+        super().__init__()
+        self.second = tf.keras.layers.Dense(3, use_bias=False, name='second')
+        self.first = tf.keras.layers.Dense(3, use_bias=False, name='first')
+
+      def build(self, shape):
+        self.second.build((None, 3))  # before the first: initial values differ
+        self.first.build(shape)
+
+      def call(self, inputs, training=False):
+        net = self.first(inputs)
+        net = self.second(tf.nn.dropout(net, rate) if training and rate else net)
+        return tf.nn.dropout(net, 0.5) if training else net
+
+    return Port()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 3))
+
+
 class FaultTest(LadderTestCase):
+  def test_draw_without_an_effect(self):
+    class Case(KeepsAll):
+      pass
+
+    verdict = tf2verify.verify(Case, stages=[STAGE])
+    text = verdict.to_text()
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, text)
+    self.assertRegex(text, r'not counted, since .* tf1 draws there: RandomUniform \(4, 3\)')
+
+  def test_dropout_that_the_port_lacks(self):
+    class Case(KeepsAll):
+      keep = 0.7
+
+    verdict = tf2verify.verify(Case, stages=[STAGE])
+    self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
+
   def test_draw_that_is_thrown_away(self):
     class Case(tiny_models.Dropped):
       def port(self, inputs, training):

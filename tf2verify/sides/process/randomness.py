@@ -21,6 +21,9 @@ CONSTANT = 'constant'
 NUM_RANDOM_OPS = 'num_random_ops'
 # The same, from initial values that are given: the random ops of initializers do not count.
 COMPUTATION = 'num_random_ops of the computation'
+# The same, and those of tf1 without an effect do not count either: the port may draw none there.
+EFFECTIVE = 'num_random_ops with an effect'
+OF_COMPUTATION = (COMPUTATION, EFFECTIVE)
 
 _Tool: Any = tf.compat.v1.keras.utils.DeterministicRandomTestTool
 
@@ -234,7 +237,7 @@ def seeded(
   puts them back. What a reference draws inside loops is fixed, see `loop_draws`.
 
   Args:
-    mode: `CONSTANT`, `NUM_RANDOM_OPS`, or `COMPUTATION` where no variable is made inside.
+    mode: `CONSTANT`, `NUM_RANDOM_OPS`, or of `OF_COMPUTATION` where no variable is made inside.
     seed: `SEED` unless given; another one draws other numbers, in `NUM_RANDOM_OPS` mode.
     as_keras3: whether initializers of tf-keras draw as those of Keras 3 do here: for a reference
       whose port is of Keras 3.
@@ -249,7 +252,7 @@ def seeded(
   keras3.write_seeds(keras3.seeds_of(seed) if tf.executing_eagerly() else None)
   eager.forget_global_generator()  # made anew, by `_seeded_generator`, if asked for
   generator = functools.partial(_seeded_generator, seed)
-  tool = RandomTool(seed, NUM_RANDOM_OPS if mode == COMPUTATION else mode)
+  tool = RandomTool(seed, NUM_RANDOM_OPS if mode in OF_COMPUTATION else mode)
   packages = (keras_draws.KERAS_3, *((keras_draws.KERAS_2,) if as_keras3 else ()))
   answers = loop_draws.answers(of_reference, tool.uncount)
   token = _ACTIVE.set(tool)

@@ -183,7 +183,7 @@ class RecordedGraph:
     return observe
 
   def _run_seeded(self, mode: str, training: bool) -> SeededRun:
-    aligned = randomness.NUM_RANDOM_OPS if mode == randomness.COMPUTATION else mode
+    aligned = randomness.NUM_RANDOM_OPS if mode in randomness.OF_COMPUTATION else mode
     build = self._graphs.build(training, aligned)
     self._graphs.check_can_run(build, build.built, ())
     return self._runs.seeded(mode, training)

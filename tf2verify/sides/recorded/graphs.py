@@ -56,8 +56,8 @@ class RecordedGraphs:
 
   def built_for(self, mode: str, training: bool) -> BuiltGraph:
     """Returns the graph to run in a randomness mode."""
-    if mode == randomness.COMPUTATION:
-      return seed_rewriting.computation_seed_graph(self.built(training))
+    if mode in randomness.OF_COMPUTATION:
+      return seed_rewriting.computation_seed_graph(self.built(training), mode)
     return self.built(training, mode)
 
   def with_gradients(self, training: bool) -> tuple[BuiltGraph, tuple[GraphGradient, ...]]:

@@ -108,8 +108,8 @@ class LiveGraphs:
     built = self.built(training)
     if mode == randomness.NUM_RANDOM_OPS:
       return built
-    if mode == randomness.COMPUTATION:
-      return seed_rewriting.computation_seed_graph(built)
+    if mode in randomness.OF_COMPUTATION:
+      return seed_rewriting.computation_seed_graph(built, mode)
     rewritten = seed_rewriting.constant_seed_graph(built)
     return rewritten if isinstance(rewritten, BuiltGraph) else self.built(training, mode)
 

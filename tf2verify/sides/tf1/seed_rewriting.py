@@ -12,6 +12,7 @@ from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1 import seed_constants
 from tf2verify.sides.tf1.build import BuiltGraph
+from tf2verify.sides.tf1.idle_draws import idle_draws
 
 
 def _nodes(graph_def: Any) -> Iterator[Any]:
@@ -94,7 +95,7 @@ def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
   return dataclasses.replace(built, graph=graph, mode=randomness.CONSTANT, output_nest=None)
 
 
-def computation_seed_graph(built: BuiltGraph) -> BuiltGraph:
+def computation_seed_graph(built: BuiltGraph, mode: str = randomness.COMPUTATION) -> BuiltGraph:
   """Returns the graph with the random ops of its computation numbered from 0 on.
 
   Those that only initial values are computed from keep their seeds, and with them the
@@ -102,16 +103,23 @@ def computation_seed_graph(built: BuiltGraph) -> BuiltGraph:
 
   Args:
     built: a graph built in `num_random_ops` mode.
+    mode: one of `OF_COMPUTATION`.
 
   Returns:
     The imported graph, its names unchanged.
 
   Raises:
-    NotApplicable: not all of them have the seeds that the build gave them.
+    NotApplicable: not all of them have the seeds that the build gave them; or all have an effect,
+      and those without one are not to count.
   """
   graph_def = built.graph.as_graph_def()
-  of_initial_values = _ops_of_initial_values(built)
-  obstacle = _number(built, graph_def, of_initial_values)
+  left_out = _ops_of_initial_values(built)
+  if mode == randomness.EFFECTIVE:
+    idle = idle_draws(built) - left_out
+    if not idle:
+      raise NotApplicable('all random ops of the computation have an effect')
+    left_out |= idle
+  obstacle = _number(built, graph_def, left_out)
   if obstacle:
     raise NotApplicable(f'the random ops of the computation cannot be numbered: {obstacle}')
   graph = tf.Graph()
@@ -120,12 +128,10 @@ def computation_seed_graph(built: BuiltGraph) -> BuiltGraph:
   return dataclasses.replace(
     built,
     graph=graph,
-    mode=randomness.COMPUTATION,
+    mode=mode,
     output_nest=None,
     random_draws=tuple(
-      draw
-      for draw in built.random_draws
-      if draw.variable is None and draw.op_name not in of_initial_values
+      draw for draw in built.random_draws if draw.variable is None and draw.op_name not in left_out
     ),
   )
 
@@ -141,9 +147,9 @@ def _ops_of_initial_values(built: BuiltGraph) -> frozenset[str]:
   return frozenset(ops_behind(values).keys() - ops_behind(tensors).keys())
 
 
-def _number(built: BuiltGraph, graph_def: Any, of_initial_values: frozenset[str]) -> str:
+def _number(built: BuiltGraph, graph_def: Any, left_out: frozenset[str]) -> str:
   """Rewrites the seeds of the other ops; returns why not, '' if it did."""
-  nodes = [node for node in graph_def.node if node.name not in of_initial_values]
+  nodes = [node for node in graph_def.node if node.name not in left_out]
   for function in graph_def.library.function:
     nodes += function.node_def
   drawn = [node for node in nodes if is_random_op(node.op) and 'seed2' in node.attr]

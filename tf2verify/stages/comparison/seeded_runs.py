@@ -1,5 +1,6 @@
 """A run of both sides from seeded initial values, compared."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ class SeededPair:
   tf2_draws: tuple[RandomDraw, ...]  # all random ops of the port, while it was made included
   tf2_fixed: tuple[RandomDraw, ...] = ()  # draws of the port for which fixed numbers stood
   variables_first: bool = False  # whether the variables were set before the random ops were counted
+  idle: tuple[RandomDraw, ...] = ()  # of the reference: without an effect, and not counted
 
 
 def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) -> SeededPair:
@@ -71,7 +73,8 @@ def numbered_run(
 
   Where that differs, the variables are set first, and only the random ops of the
   computation are numbered: a port may make its variables in another order, or by other
-  operations, or in a function that is traced twice.
+  operations, or in a function that is traced twice. Where that differs too, random ops of tf1
+  without an effect do not count: a dropout that keeps everything draws nothing in the port.
 
   Args:
     before: what has been compared before; it stays as it is.
@@ -101,7 +104,14 @@ def numbered_run(
   except NotApplicable as reason:
     comparison.note(f'variables could not be set first: {reason}')
     return pair, comparison
-  if _is_aligned(tf1, tf2, pairs) and len(first.differences) > len(before.differences):
+  is_apart = len(first.differences) > len(before.differences)
+  if is_apart:
+    effective = before.copied()
+    with contextlib.suppress(NotApplicable):
+      found = _variables_first(effective, case, training, pair, pairs, randomness.EFFECTIVE)
+      if len(effective.differences) == len(before.differences):
+        return found, effective
+  if _is_aligned(tf1, tf2, pairs) and is_apart:
     return pair, comparison
   return numbered, first
 
@@ -211,14 +221,18 @@ def _without_run(difference: Difference) -> Difference:
 
 
 def _variables_first(
-  comparison: Comparison, case: CaseUnderTest, training: bool, as_is: SeededPair, pairs: Pairs
+  comparison: Comparison,
+  case: CaseUnderTest,
+  training: bool,
+  as_is: SeededPair,
+  pairs: Pairs,
+  mode: str = randomness.COMPUTATION,
 ) -> SeededPair:
   """Compares a run in which the variables are set before random ops are counted.
 
   Raises:
     NotApplicable: the random ops of the reference cannot be numbered so.
   """
-  mode = randomness.COMPUTATION
   run_tf1 = case.tf1.prepare_seeded(mode, training)
   tf1 = run_tf1()
   values = case.tf1.initial_fill(mode, training, tf1.initial_values)
@@ -228,7 +242,10 @@ def _variables_first(
   _add_shared_numbers(comparison, case, as_is, pairs)
   start = RunSpec(case.inputs, training, values, {name: name for name, _ in pairs})
   _compare(comparison, case, tf1, tf2, pairs, run_tf1, None, start)
-  return SeededPair(tf1, tf2, as_is.tf1_draws, as_is.tf2_draws, variables_first=True)
+  drawn = as_is.tf1_draws, as_is.tf2_draws
+  counted = {draw.op_name for draw in tf1.random_draws}
+  idle = tuple(d for d in as_is.tf1_draws if d.feeds_outputs and d.op_name not in counted)
+  return SeededPair(tf1, tf2, *drawn, variables_first=True, idle=idle)
 
 
 def _add_shared_numbers(
