@@ -8,6 +8,8 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.relation.derived_layouts import layouts_of_pair, splits
 from tf2verify.relation.map_derivation import derive
+from tf2verify.relation.undivided import undivided
+from tf2verify.relation.variable_uses import VariableUses
 
 _X = np.ones((2, 3), np.float32)
 
@@ -276,6 +278,25 @@ def attention(names, scores):
 
 def transposed(g, x, name):
   return g.op('Transpose', name, x, g.constant(np.array([1, 0])))
+
+
+class UndividedTest(parameterized.TestCase):
+  @parameterized.parameters(((2, 1, 4), True), ((2, 2), False))
+  def test_a_slice_that_adds_an_axis_divides_nothing(self, shape, is_whole):
+    """A query is read as a whole where its score multiplies it by a vector."""
+
+    def build(g):
+      kernel = g.variable('query/kernel', np.ones((3, 4), np.float32))
+      made = g.op('MatMul', 'net/query', g.input(_X), kernel, shape=(2, 4))
+      bounds = [g.constant(np.array([0, 0])) for _ in range(3)]
+      net = g.op('StridedSlice', 'net/slice', made, *bounds, shape=shape)
+      score = g.variable('score', np.ones(4, np.float32))
+      net = g.op('Mul', 'net/mul', g.op('Tanh', 'net/tanh', net, shape=shape), score, shape=shape)
+      g.target('output y', g.op('Sum', 'net/sum', net, shape=(2, 1)))
+
+    graph = both(build, build)[0].graph()
+    whole = undivided(VariableUses(graph, {v.name: v.shape for v in _variables(graph)}))
+    self.assertEqual('query/kernel' in whole, is_whole)
 
 
 class AttentionTest(parameterized.TestCase):

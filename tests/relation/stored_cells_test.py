@@ -136,6 +136,17 @@ class PermutationsTest(absltest.TestCase):
     found = list(permutations(one, other))
     self.assertEqual((found[0], len(set(found))), ((0, 2, 1, 3), 24))
 
+  def test_the_order_of_keras_comes_first_for_cells_with_names_of_their_own(self):
+    one = cells(side=0, fw__kernel=(X + H, 4 * H), fw__bias=(4 * H,))[0]
+    other = cells(cell__kernel=(X, 4 * H), cell__recurrent_kernel=(H, 4 * H),
+                  cell__bias=(4 * H,))[0]  # fmt: skip
+    found = list(permutations(one, other))
+    self.assertEqual((found[0], len(set(found))), ((0, 2, 1, 3), 24))
+
+  def test_cells_of_one_form_keep_their_order(self):
+    one, other = (cells(**{f'{n}__kernel': (X + H, 4 * H)})[0] for n in 'ab')
+    self.assertEqual(next(permutations(one, other)), (0, 1, 2, 3))
+
 
 class HeldEntriesTest(absltest.TestCase):
   def test_variables_of_a_gate_are_paired_alone(self):

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from tf2verify.records.op_graph import OpRecord
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.op_pairs import family
-from tf2verify.relation.undivided import ACTIVATIONS, KEEPING
+from tf2verify.relation.undivided import ACTIVATIONS, KEEPING, SLICES, SPLITS
 from tf2verify.relation.variable_uses import VariableUses
 
 _PARTS = re.compile(r'\((z\d+(?:\+z\d+)+)\)')
-_SPLITS = ('Split', 'SplitV', 'Unpack')
-_SLICES = ('Slice', 'StridedSlice')
 _MOST_STEPS = 12
 _SUMS = ('AddV2', 'Sub')
 
@@ -74,10 +72,10 @@ def _of_positions(uses: VariableUses, name: str) -> list[str | None]:
   for _ in range(_MOST_STEPS if reader is not None else 0):
     following = [n for n, _ in consumers[reader or 0]]
     kinds = {family(uses.graph.ops[n].op_type) for n in following}
-    if kinds & set(_SPLITS) and len(following) == 1:
+    if kinds & set(SPLITS) and len(following) == 1:
       op = uses.graph.ops[following[0]]
       return [_activation(uses, (following[0], k)) for k in range(len(op.outputs))]
-    if kinds and kinds <= set(_SLICES):
+    if kinds and kinds <= set(SLICES):
       starts = [(_start(uses, uses.graph.ops[n]), n) for n in following]
       ordered = sorted((start, n) for start, n in starts if start is not None)
       return [_activation(uses, (n, 0)) for _, n in ordered] if len(ordered) == len(starts) else []

@@ -88,6 +88,15 @@ class StoredCell:
     return self.gates, self.window, self.inputs, self.state, self.units, biases
 
   @property
+  def usual_order(self) -> str:
+    """The order of the gates; where nothing tells it, that of TF1's LSTM, or of Keras', by form."""
+    kernels = [stored for stored in self.variables if stored.rows != BIAS]
+    is_whole = self.gates == len(_LSTM) and all(len(k.gates) == len(_LSTM) for k in kernels)
+    if self.order or not is_whole:
+      return self.order
+    return 'icfo' if len(kernels) == 1 else 'ifco'
+
+  @property
   def form(self) -> frozenset[tuple[str, tuple[int, ...]]]:
     """How it is kept."""
     return frozenset((stored.rows, stored.gates) for stored in self.variables)
@@ -284,10 +293,13 @@ def permutations(one: StoredCell, other: StoredCell) -> Iterator[tuple[int, ...]
     one: the cell of tf1.
     other: that of the port.
   """
-  by_name: tuple[int, ...] | None = None
-  if one.order and sorted(one.order) == sorted(other.order):
-    by_name = tuple(one.order.index(letter) for letter in other.order)
-    yield by_name
-    if other.is_told:
+  known = one.order, other.order
+  if not all(known):
+    known = one.usual_order, other.usual_order
+  first: tuple[int, ...] | None = None
+  if known[0] and sorted(known[0]) == sorted(known[1]):
+    first = tuple(known[0].index(letter) for letter in known[1])
+    yield first
+    if one.order and other.is_told:
       return
-  yield from (order for order in itertools.permutations(range(one.gates)) if order != by_name)
+  yield from (order for order in itertools.permutations(range(one.gates)) if order != first)

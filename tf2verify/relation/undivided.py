@@ -1,13 +1,14 @@
 """Kernels whose products nothing divides: what they yield are not the gates of a cell."""
 
-from tf2verify.records.op_graph import TARGET
+from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.variable_uses import MAIN_OPS, VariableUses
 
 # What leaves the columns of a kernel, and of a product, together: activations, sums, other shapes.
 KEEPING = ('Reshape', 'Transpose', 'Identity', 'Cast', 'ExpandDims', 'Squeeze', 'ReadVariableOp')
 ACTIVATIONS = ('Tanh', 'Sigmoid', 'Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Softplus')
-_PASSING = frozenset((*KEEPING, *ACTIVATIONS, 'AddV2', 'Sub'))
+# What takes a part of a tensor.
+SPLITS, SLICES = ('Split', 'SplitV', 'Unpack'), ('Slice', 'StridedSlice')
 _LOOP = 'While'
 _MOST_STEPS = 40
 
@@ -39,10 +40,18 @@ def undivided(uses: VariableUses) -> frozenset[str]:
           return False
         if kind in MAIN_OPS or kind == TARGET or follower in seen:
           continue
-        if kind not in _PASSING:
+        if kind in SPLITS or (kind in SLICES and _takes_part(graph, graph.ops[follower])):
           return False
         seen.add(follower)
         left.append(follower)
     return True
 
   return frozenset(name for name, reader in kernels.items() if is_whole(reader))
+
+
+def _takes_part(graph: OpGraph, op: OpRecord) -> bool:
+  """Returns whether a slice leaves elements out; one that adds an axis, `[:, None]`, does not."""
+  producer, number = op.inputs[0]
+  shapes = graph.ops[producer].outputs[number][1], op.outputs[0][1]
+  one, other = ([size or 0 for size in shape or (0,) if size != 1] for shape in shapes)
+  return one != other
