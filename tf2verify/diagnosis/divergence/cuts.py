@@ -87,6 +87,9 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
     if cut is None:
       return
     before = divergence.pairing.partners()
+    known = divergence.pairing.tf1_of[cut.tf2]
+    # What they were paired with before was not found by numbers.
+    divergence.pairing.part(cut.tf1, *(() if known is None else (known,)))
     divergence.pairing.add(cut.tf1, cut.tf2)
     for one, other in pair_alike(divergence.pairing, cut.tf1_values, cut.tf2_values):
       layout = relayout(cut.tf1_values[one], cut.tf2_values[other])
