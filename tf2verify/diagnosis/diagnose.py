@@ -275,7 +275,9 @@ def _inspected(
     notes += _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
   starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
-  agrees = not found and not looking.without_effect
+  # In a step nothing may be found of what differs, and it differs in the graphs all the same.
+  is_seen = is_change and divergence.reproduces(apart)
+  agrees = not found and not looking.without_effect and not is_seen
   if numeric and agrees and not gradients and not updates and not starts:
     notes.append('with the same variable values, and traced as a graph, the port agrees with tf1')
   # A curve belongs to the first source; from other values before the step on there is none.

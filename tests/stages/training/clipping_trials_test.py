@@ -207,27 +207,33 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
     self.assertEqual(blind, 1)
 
 
-def embedded(inputs):
+def embedded(inputs, scale=1e-5):
   table = v1.get_variable('table', [7, 3], initializer=v1.random_normal_initializer())
   kernel = v1.get_variable('kernel', [3, 2], initializer=v1.random_normal_initializer())
   # The table's gradient is so small that it adds nothing to a global norm.
-  return tf.matmul(1e-5 * tf.nn.embedding_lookup(table, inputs) + 1.0, kernel)
+  return tf.matmul(scale * tf.nn.embedding_lookup(table, inputs) + 1.0, kernel)
 
 
 class Shim(tf.keras.layers.Layer):
+  def __init__(self, scale):
+    super().__init__()
+    self.scale = scale
+
   @v1.keras.utils.track_tf1_style_variables
   def call(self, inputs, training):
-    return embedded(inputs)
+    return embedded(inputs, self.scale)
 
 
 class RepeatedRows(OwnLoop, abc.ABC):
   """A global norm to which `IndexedSlices` with repeated rows add next to nothing."""
 
+  limit, scale = LIMIT, 1e-5
+
   def build_tf1_graph(self, inputs, training):
-    return embedded(inputs)
+    return embedded(inputs, self.scale)
 
   def make_tf2_layer(self):
-    return Shim()
+    return Shim(self.scale)
 
   def make_inputs(self):
     return np.array([[1, 2, 2], [2, 3, 0]], np.int32)
@@ -238,12 +244,12 @@ class RepeatedRows(OwnLoop, abc.ABC):
   def make_tf1_train_op(self, loss):
     optimizer = v1.train.GradientDescentOptimizer(RATE)
     gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
-    clipped, _ = tf.clip_by_global_norm(gradients, LIMIT)
+    clipped, _ = tf.clip_by_global_norm(gradients, self.limit)
     pairs = zip(clipped, variables, strict=True)
     return optimizer.apply_gradients(pairs, v1.train.get_or_create_global_step())
 
   def update(self, optimizer, gradients, variables):
-    clipped, _ = tf.clip_by_global_norm(gradients, LIMIT)
+    clipped, _ = tf.clip_by_global_norm(gradients, self.limit)
     optimizer.apply_gradients(zip(clipped, variables, strict=True))
 
 
@@ -260,6 +266,17 @@ class RowsTest(LadderTestCase):
     self.assert_first_failure(
       wrong, STAGE, 'clipping differs', 'IndexedSlices with repeated rows', 'table'
     )
+
+  def test_rows_that_repeat_in_a_norm_that_is_reached(self):
+    for scale in (1e-2, 1.0):  # the norms are 0.003 % apart, and far apart
+      with self.subTest(scale):
+        wrong, right = (
+          type('Case', (base,), {'limit': 0.5, 'scale': scale})
+          for base in (MadeDense, RepeatedRows)
+        )
+        found = tf2verify.verify(right, stages=[STAGE]).stages[-1]
+        self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+        self.assert_first_failure(wrong, STAGE, 'the port adds up rows of table', 'clip before')
 
 
 class RecordedTest(LadderTestCase):

@@ -57,6 +57,35 @@ class Recurrent(tiny_models.OneModel, abc.ABC):
     return keras.optimizers.Adam(0.1, epsilon=1e-8, global_clipnorm=self.clip)
 
 
+class SplitDense(Recurrent, abc.ABC):
+  """A gated layer, whose value and gate the port has in layers of their own."""
+
+  clip = 0.001
+
+  def model(self, inputs, training):
+    uniform = v1.random_uniform_initializer(-0.5, 0.5)
+    both = v1.layers.dense(inputs, 6, name='both', kernel_initializer=uniform)
+    value, gate = tf.split(both, 2, -1)
+    return v1.layers.dense(value * tf.sigmoid(gate), 2, name='out', kernel_initializer=uniform)
+
+
+def split_port(case):
+  del case
+
+  class Port(keras.Model):
+    def __init__(self):
+      super().__init__()
+      made = [keras.initializers.RandomUniform(-0.5, 0.5) for _ in range(3)]
+      self.value = keras.layers.Dense(3, kernel_initializer=made[0])
+      self.gate = keras.layers.Dense(3, kernel_initializer=made[1])
+      self.out = keras.layers.Dense(2, kernel_initializer=made[2])
+
+    def call(self, inputs):
+      return self.out(self.value(inputs) * keras.ops.sigmoid(self.gate(inputs)))
+
+  return Port()
+
+
 class GroupedStepsTest(LadderTestCase):
   def stage(self, case):
     verdict = tf2verify.verify(case, [_STAGE])
@@ -77,6 +106,28 @@ class GroupedStepsTest(LadderTestCase):
     found = self.stage(Case)
     self.assertIs(found.status, Status.FAILED, found.to_text())
     self.assertIn('pass global_clipnorm=0.01', found.to_text())
+
+  def test_norms_of_other_parts(self):
+    for layer, holds in ((Recurrent.make_tf2_layer, 'other parts'), (split_port, 'several')):
+      with self.subTest(holds):
+
+        class Case(Recurrent if holds == 'other parts' else SplitDense):
+          make_tf2_layer = layer
+
+          def make_tf1_train_op(self, loss):
+            variables = v1.trainable_variables()
+            gradients = [tf.clip_by_norm(g, self.clip) for g in tf.gradients(loss, variables)]
+            optimizer = v1.train.AdamOptimizer(0.1)
+            return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+          def make_tf2_optimizer(self):
+            return keras.optimizers.Adam(0.1, epsilon=1e-8, clipnorm=self.clip)
+
+        found = self.stage(Case)
+        text = found.to_text()
+        self.assertIs(found.status, Status.FAILED, text)
+        self.assertRegex(text, rf'the\s+port\s+holds[\s\S]*{holds}[\s\S]*clips these one by one')
+        self.assertNotIn('traced as a graph, the port agrees', text)
 
   def test_a_setting_of_the_update_is_tried_out(self):
     class Case(Recurrent):

@@ -1,6 +1,11 @@
 """Gradients that are clipped differently."""
 
+import math
+
+import numpy as np
+
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.rules.training.clipped_parts import other_parts
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.numerics.gradient_clips import (
   EACH,
@@ -16,6 +21,9 @@ from tf2verify.numerics.gradient_clips import (
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import TensorRecord
 
+# Of the norm: two that are nearer are one, but for rounding; and of how far two norms are apart.
+_LEAST_APART = 3e-6
+_TELLS = 0.1
 _WORDS = {
   NONE: 'leaves the gradients of this step unchanged',
   JOINT: 'scales all gradients by their global norm, to {}',
@@ -60,7 +68,7 @@ def clipping(evidence: TrainingEvidence) -> Cause | None:
   if tf1 is None or tf2 is None:
     return None
   text = (
-    _other_rows(evidence, tf1)
+    _other_rows(evidence, tf1) or _made_dense(evidence, tf1) or other_parts(evidence, tf1)
     if tf1.is_like(tf2)
     else f'TF1 {clip_text(tf1)}; the port {_text_of_port(evidence, tf2)}: {clip_fix(tf1)}'
   )
@@ -101,6 +109,52 @@ def _other_rows(evidence: TrainingEvidence, clip: Clip) -> str:
     '(tf.nn.embedding_lookup_sparse looks each one up once), or add up what is repeated before '
     'clipping'
   )
+
+
+def _made_dense(evidence: TrainingEvidence, clip: Clip) -> str:
+  """Returns that one side adds up repeated rows before it clips, where that is what differs.
+
+  The factors of both sides are then as far apart as the two norms, which may be very little.
+  """
+  known = [record for record in evidence.steps[0].gradients if record.value is not None]
+  of_rows, dense = (math.hypot(*map(take, known)) for take in (norm_of, _dense_norm))
+  found = _scaled_by(evidence)
+  if clip.kind != JOINT or not dense or found is None:
+    return ''
+  sides = ('the port', 'TF1') if abs(found - of_rows / dense) < abs(found - dense / of_rows) else ()
+  sides = sides or ('TF1', 'the port')
+  expected = of_rows / dense if sides[0] == 'the port' else dense / of_rows
+  apart = abs(expected - 1.0)
+  if apart < _LEAST_APART or abs(found - expected) > _TELLS * apart:
+    return ''
+  table = max(known, key=lambda record: abs(norm_of(record) - _dense_norm(record)))
+  rows = '' if table.slices is None else f', of {table.slices.rows} rows'
+  fix = (
+    'clip before tf.convert_to_tensor, or before whatever adds up the rows'
+    if sides[0] == 'the port'
+    else 'make the gradient dense with tf.convert_to_tensor before clipping'
+  )
+  return (
+    f'both sides scale all gradients by their global norm, to {number_text(clip.limit)}, but '
+    f'{sides[0]} adds up rows of {table.name} that occur several times before it takes the norm '
+    f'({dense:.6g}), and {sides[1]} takes that of the IndexedSlices as they are{rows} '
+    f'({of_rows:.6g}): {fix}'
+  )
+
+
+def _dense_norm(gradient: TensorRecord) -> float:
+  return 0.0 if gradient.value is None else norm(gradient.value)
+
+
+def _scaled_by(evidence: TrainingEvidence) -> float | None:
+  """Returns by what number the gradients that the port applies are those of TF1, if it is one."""
+  ones, others = ({r.name: r.value for r in s.applied_gradients} for s in evidence.steps)
+  pairs = [(ones.get(tf1), others.get(tf2)) for tf1, tf2 in evidence.pairs]
+  known = [(a, b) for a, b in pairs if a is not None and b is not None and a.shape == b.shape]
+  size = math.hypot(*(norm(one) for one, _ in known))
+  factor = math.hypot(*(norm(other) for _, other in known)) / size if size else 0.0
+  same = all(np.allclose(one * factor, other, rtol=1e-5, atol=1e-6 * size) for one, other in known)
+  return factor if factor and same else None
 
 
 def _differs_in_rows(tf1: TensorRecord, port: TensorRecord) -> bool:

@@ -1,0 +1,104 @@
+"""Variables that the port divides otherwise than TF1, each clipped by a norm of its own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.rules.wording import listed, number_text
+from tf2verify.numerics.gradient_clips import EACH, Clip, is_close, norm
+
+_Array = np.ndarray[Any, Any]
+# Relative: factors of elements that are nearer are one, but for rounding.
+_SAME = 1e-3
+_MOST_PARTS = 64
+
+
+def other_parts(evidence: TrainingEvidence, clip: Clip) -> str:
+  """Returns that the port clips the gradients of other parts than TF1, by norms of their own.
+
+  Elements of one part are scaled by one factor, which brings their norm to the limit. So the
+  factors tell the parts, and the norms that this is true.
+
+  Args:
+    evidence: of gradients that both sides clip each by its own norm, to one limit.
+    clip: of both sides.
+  """
+  found = _of_groups(evidence) if clip.kind == EACH else []
+  if not found:
+    return ''
+  gradients = np.concatenate([gradient.ravel() for _, gradient, _ in found]).astype(np.float64)
+  applied = np.concatenate([value.ravel() for _, _, value in found])
+  owners = np.repeat(np.arange(len(found)), [gradient.size for _, gradient, _ in found])
+  moved = np.flatnonzero(gradients)
+  parts = _parts(applied[moved] / gradients[moved])
+  if not 1 <= len(parts) <= _MOST_PARTS:
+    return ''
+  scaled = []
+  for places, factor in parts:
+    where = moved[places]
+    if abs(factor - 1.0) <= _SAME:
+      continue  # of a norm below the limit, or several of them
+    if not is_close(norm(gradients[where]) * factor, clip.limit):
+      return ''
+    scaled.append((norm(gradients[where]), frozenset(owners[where].tolist())))
+  if not scaled:
+    return ''
+  return _text(found, [owners[moved[places]] for places, _ in parts], scaled, clip)
+
+
+def _of_groups(evidence: TrainingEvidence) -> list[tuple[str, _Array, _Array]]:
+  """Returns what the port has in other variables and applies otherwise: gradient, and applied."""
+  ones, others = ({r.name: r for r in step.applied_gradients} for step in evidence.steps)
+  raw = {record.name: record.value for record in evidence.steps[1].gradients}
+  found = []
+  for tf1, tf2 in evidence.pairs:
+    one, other, gradient = ones.get(tf1), others.get(tf2), raw.get(tf2)
+    if one is None or other is None or not other.of_group or gradient is None:
+      continue
+    if one.value is not None and other.value is not None and not _same(one.value, other.value):
+      found.append((tf1, gradient, other.value))
+  return found
+
+
+def _parts(factors: _Array) -> list[tuple[_Array, float]]:
+  """Returns the places of elements that one factor scales, and the factor."""
+  order = np.argsort(factors)
+  ends = np.flatnonzero(np.diff(factors[order]) > _SAME * np.abs(factors[order][:-1])) + 1
+  parts = np.split(order, ends)
+  return [(part, float(np.median(factors[part]))) for part in parts if part.size]
+
+
+def _text(
+  found: Sequence[tuple[str, _Array, _Array]],
+  owners: Sequence[_Array],
+  scaled: Sequence[tuple[float, frozenset[int]]],
+  clip: Clip,
+) -> str:
+  names = listed([name for name, _, _ in found])
+  size, of = max(scaled, key=lambda part: part[0])
+  is_shared = any(len(part) > 1 for _, part in scaled)
+  is_divided = any(sum(n in part for part in owners) > 1 for n in range(len(found)))
+  where = listed([found[n][0] for n in sorted(of)])
+  if is_shared:
+    how = (
+      f'holds {names} in variables of other parts'
+      if is_divided
+      else f'holds {names} in fewer variables'
+    )
+    fix = "clip the part of each of TF1's variables by its own norm"
+  else:
+    how = f'holds {names} in several variables each'
+    fix = 'scale the parts by the norm of all of them (tf.clip_by_global_norm of these alone)'
+  wholes = [norm(found[n][1]) for n in sorted(of)]
+  return (
+    f'both sides scale each gradient by its own norm, to {number_text(clip.limit)}, but the port '
+    f'{how}, and clips these one by one: of {where}, TF1 takes the norm '
+    f'{" and ".join(f"{whole:.4g}" for whole in wholes[:3])}, the port {size:.4g}: {fix}'
+  )
+
+
+def _same(one: _Array, other: _Array) -> bool:
+  size = float(np.abs(one).max(initial=0.0))
+  return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-4, atol=1e-5 * size))
