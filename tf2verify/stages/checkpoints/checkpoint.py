@@ -124,8 +124,9 @@ def _notes(case: CaseUnderTest, file: CheckpointFile, account: KeyAccount) -> li
     )
     if moved:
       notes.append(
-        f'{moved} moving averages of weights in the checkpoint are not loaded; if TF1 evaluates '
-        'with them, declare evaluate_with_ema = True'
+        f'{len(telling)} moving averages of weights in the checkpoint are not loaded, of which '
+        f'{moved} are not the weights themselves; if TF1 evaluates with them, declare '
+        'evaluate_with_ema = True'
       )
   if case.declaration.declares('make_tf2_optimizer') and not takes_optimizer(case.declaration):
     note = optimizer_restoring.note(file, account)
