@@ -1,11 +1,15 @@
 """Numbers and operations that one side alone has, and bounds in another spelling."""
 
+import abc
+
+import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests.stages.comparison.idle_bounds_test import Quantized
 from tf2verify import Status, verify
 
+v1 = tf.compat.v1
 _NOT_PROVEN = 'and not all operations are proven'
 
 
@@ -114,6 +118,40 @@ class OneSidedNumbersTest(parameterized.TestCase):
 
     self.assertIn('tf1 has Minimum with 6 at', _said(tf1_end, port_end(tf.nn.relu)))
     self.assertNotIn('has no such', _said(tf1_end, port_end(tf.nn.relu6)))
+
+  def test_masks_that_round_random_numbers_are_compared(self):
+    def masked(keep):
+      return lambda net: net / 0.6 * tf.floor(keep + v1.random_uniform([tf.shape(net)[0], 1]))
+
+    def all_kept(net):
+      return net * tf.floor(1.0 + v1.random_uniform([tf.shape(net)[0], 1]))
+
+    cases = (
+      (masked(0.6), lambda net: tf.nn.dropout(net, 0.4, noise_shape=[tf.shape(net)[0], 1]), 0),
+      (all_kept, lambda net: net, 0),
+      (lambda net: net + tf.floor(tf.abs(net) * 1e-3), lambda net: net, 1),
+    )
+    for tf1_end, port_end, count in cases:
+      with self.subTest(count):
+        self.assertEqual(_said_of_loss(tf1_end, port_end).count('has the operation Floor'), count)
+
+
+class _Lossy(Quantized, abc.ABC):
+  def make_labels(self):
+    return np.ones((6, 3), np.float32)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean((outputs - labels) ** 2)
+
+  tf2_loss = tf1_loss
+
+
+def _said_of_loss(tf1_end, port_end):
+  hooks = {'tf1_end': lambda self, net: tf1_end(net), 'port_end': lambda self, net: port_end(net)}
+  verdict = verify(type('Case', (_Lossy,), hooks), ['loss'])
+  stage = next(one for one in verdict.stages if one.stage == 'loss')
+  assert stage.status is Status.PASSED, stage.to_text()
+  return ' '.join(stage.blind_spots)
 
 
 def _clip(net):

@@ -18,7 +18,7 @@ from tf2verify.relation.gradient_names import is_of_gradient
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.stages.comparison.tried_bounds import TriedBounds
+from tf2verify.stages.comparison.tried_bounds import TriedBounds, drawn_tensors
 
 _SIDES = ('tf1', 'the port')
 _MOST = 3
@@ -128,17 +128,27 @@ def _is_of_gradient(trait: _Trait, op: OpRecord) -> bool:
 
 
 def _is_spelled_differently(tried: TriedBounds, side: int, graph: OpGraph, op: OpRecord) -> bool:
-  """Returns whether the other side rounds negative numbers down as well, as `x % 1` does."""
+  """Returns whether the other side rounds negative numbers down as well, as `x % 1` does.
+
+  Or whether it makes the same of other random numbers: `floor(keep + uniform)` is a comparison.
+  """
   if op.op_type != 'Floor':
     return False
   producer, number = op.inputs[0]
   read = graph.ops[producer].tensors[number]
+  drawn = drawn_tensors(graph)
 
   def is_idle(run: GraphRun, given: Mapping[str, np.ndarray]) -> bool:
     found = run.refetched([read], given)
+    if not drawn.isdisjoint(given):  # what it rounds down to has to be another number
+      own = run.refetched([read], {})
+      return not found or not own or np.array_equal(np.floor(found[0]), np.floor(own[0]))
     return found is None or not bool(np.any((found[0] < 0) & (found[0] != np.trunc(found[0]))))
 
-  return tried.is_on_both_sides(side, graph.ops.index(op), is_idle)
+  position = graph.ops.index(op)
+  if tried.is_the_same_for_all_draws(side, position):
+    return True
+  return tried.is_on_both_sides(side, position, is_idle)
 
 
 def _lines(trait: _Trait, known: Sequence[_Found]) -> int:

@@ -27,6 +27,22 @@ _Graphs = tuple[OpGraph, OpGraph]
 _Runs = tuple[GraphRun, GraphRun]
 
 
+def drawn_tensors(graph: OpGraph) -> frozenset[str]:
+  """Returns the tensors that are uniform draws from 0 to 1."""
+  return frozenset(t for op in graph.ops if op.op_type == 'RandomUniform' for t in op.tensors)
+
+
+def other_draws(value: np.ndarray) -> list[np.ndarray]:
+  """Returns what may be drawn in the place of numbers: in turn, all the least, all the greatest."""
+  greatest = np.asarray(1.0 - np.finfo(value.dtype).eps, value.dtype)
+  return [
+    np.asarray(value.ravel()[::-1].reshape(value.shape)),
+    np.asarray(greatest - value, value.dtype),
+    np.zeros_like(value),
+    np.full_like(value, greatest),
+  ]
+
+
 class TriedBounds:
   """Tries bounds in one run of both sides, which agree."""
 
@@ -66,6 +82,18 @@ class TriedBounds:
         return True
     return False
 
+  def is_the_same_for_all_draws(self, side: int, position: int) -> bool:
+    """Returns whether an operation yields the same, whatever is drawn before it."""
+    graph, run = self._graphs[side], self._runs[side]
+    behind = graph.ancestors([position])
+    drawn = drawn_tensors(graph) & {t for n in behind for t in graph.ops[n].tensors}
+    values = run.refetched(sorted(drawn), {}) if drawn else None
+    made = zip(*map(other_draws, values), strict=True) if values else ()
+    given = [dict(zip(sorted(drawn), others, strict=True)) for others in made]
+    found = [run.refetched(graph.ops[position].tensors[:1], one) for one in ({}, *given)]
+    known = [one[0] for one in found if one]
+    return 1 < len(known) == len(found) and all(np.array_equal(known[0], one) for one in known)
+
   def _given(
     self, side: int, position: int
   ) -> Iterator[list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]]:
@@ -77,10 +105,10 @@ class TriedBounds:
         continue
       alike = [[t for t, v in known.items() if _is_same(v, value)] for known in values]
       if all(alike):
-        yield [
-          tuple({t: np.asarray(value * factor, value.dtype) for t in ones} for ones in alike)  # type: ignore[misc]
-          for factor in _FACTORS
-        ]
+        others = [np.asarray(value * factor, value.dtype) for factor in _FACTORS]
+        if not drawn_tensors(self._graphs[side]).isdisjoint(alike[side]):
+          others = other_draws(value)
+        yield [(dict.fromkeys(alike[0], other), dict.fromkeys(alike[1], other)) for other in others]
 
   def _before(self, side: int, position: int) -> Iterator[str]:
     """Yields the tensors that lead to a bound, the nearest first."""
