@@ -180,12 +180,38 @@ class BeyondFailuresTest(parameterized.TestCase):
 class RightUpdatesTest(parameterized.TestCase):
   """Updates of right ports that are no others only where the gradients are those of the port."""
 
-  def assert_blocked(self, case):
+  def assert_blocked(self, case, stage='training_steps'):
     with mock.patch.object(ladder, '_LEAST_SECONDS', 600.0):
       verdict = tf2verify.verify(case, stages=_STAGES)
     known = {one.stage: one.status for one in verdict.stages}
     self.assertIs(known['zero_randomness'], Status.FAILED, verdict.to_text())
-    self.assertIs(known['training_steps'], Status.BLOCKED, verdict.to_text())
+    self.assertIs(known[stage], Status.BLOCKED, verdict.to_text())
+
+  def test_a_penalty_that_the_port_adds_in_its_call(self):
+    class Case(_Trained):
+      activation = staticmethod(tf.nn.relu)
+
+      def tf1_loss(self, outputs, labels):
+        variables = v1.trainable_variables()
+        penalties = [tf.nn.l2_loss(variable) for variable in variables]
+        return super().tf1_loss(outputs, labels) + 0.05 * tf.add_n(penalties)
+
+      def tf2_regularization_losses(self, layer):
+        return [0.05 * tf.nn.l2_loss(variable) for variable in layer.trainable_variables]
+
+    self.assert_blocked(Case, 'loss')
+
+  def test_a_part_that_the_port_adds_in_its_call(self):
+    class Case(_Trained):
+      activation = staticmethod(tf.nn.relu)
+
+      def tf1_loss(self, outputs, labels):
+        return super().tf1_loss(outputs, labels) + 0.1 * tf.reduce_mean(outputs**4)
+
+      def tf2_regularization_losses(self, layer):
+        return [0.1 * tf.reduce_mean(layer(self.make_inputs(), training=True) ** 4)]
+
+    self.assert_blocked(Case, 'loss')
 
   def test_a_penalty_that_is_a_decay_of_the_port(self):
     class Case(_Trained):

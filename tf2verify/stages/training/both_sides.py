@@ -212,11 +212,12 @@ class BothSides:
 
   @property
   def has_constant_rates(self) -> bool:
-    """Whether every optimizer of the reference has a number as its learning rate."""
+    """Whether every optimizer of the reference is a known one, with a number as learning rate."""
     reference, _ = self._sides
     records = reference.run().optimizers
     rates = [next(filter(None, map(record.setting, RATES)), None) for record in records]
-    return bool(rates) and all(rate is not None for rate in rates)
+    known = all(record.rule for record in records)
+    return bool(rates) and known and all(rate is not None for rate in rates)
 
   @property
   def tells_all_rates(self) -> bool:

@@ -71,7 +71,7 @@ def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: C
   try:
     tf1 = both.rates_of_tf1(COUNTS)
   except NotApplicable as reason:
-    return _compare_others(both, str(reason), comparison)
+    return _compare_others(both, str(reason), comparison, is_known=False)
   try:
     known = both.rates(counts_that_tell(both.rates))
   except (NotApplicable, UserCodeError) as reason:
@@ -93,10 +93,18 @@ def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: C
   return Later(tuple(hints))
 
 
-def _compare_others(both: BothSides, reason: str, comparison: Comparison) -> Later:
-  """Compares rates of the port whose counterparts tf1 does not tell, as far as these are constant.
+def _compare_others(
+  both: BothSides, reason: str, comparison: Comparison, is_known: bool = True
+) -> Later:
+  """Compares rates of the port that no optimizer of tf1 has, where it tells all of its own.
 
   The steps that were taken agree, so a constant rate of tf1 is what the port has had in these.
+
+  Args:
+    both: both sides.
+    reason: why other rates are not known.
+    comparison: takes the findings.
+    is_known: whether the rate of tf1's first optimizer is, at any count.
   """
   try:
     schedules = both.rates_of_port()
@@ -117,7 +125,7 @@ def _compare_others(both: BothSides, reason: str, comparison: Comparison) -> Lat
       f'{number_text(now)} in the last step that was taken and {number_text(rate)} at step count'
     )
     is_constant = both.has_constant_rates
-    if not is_constant and not both.tells_all_rates:
+    if not is_constant and not (is_known and both.tells_all_rates):
       comparison.blind_spots.append(
         f'a learning rate of the port is {said} {count:,}; that of TF1 is not known there: '
         f'{reason}; training_steps_to_take takes more steps'
