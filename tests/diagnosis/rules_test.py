@@ -184,6 +184,13 @@ def rows(*lengths, steps=4):
   return values
 
 
+def stepped(tf1, tf2, stage='training_steps', quantity='loss'):
+  """Returns a step whose sides have these operations, and differ in a quantity."""
+  found = [graph(side, *ops) for side, ops in (('tf1', tf1), ('tf2', tf2))]
+  differences = [missing(quantity, '(total)')]
+  return evidence(source(), stage=stage, differences=differences, **graphs(*found))
+
+
 def dropped(threshold, shape=None):
   made = HandMade('tf1')
   kind = 'RandomUniform' if threshold else 'Relu'
@@ -272,6 +279,14 @@ _NEAR_MISSES = (
     losses(crossentropy('tf1', True), crossentropy('tf2', True)),  # on both sides
     losses(crossentropy('tf1', False), crossentropy('tf2', True, of_sigmoid=True)),
     losses(crossentropy('tf1', False), crossentropy('tf2', False)),
+  ),
+  (
+    'inference_in_step',
+    stepped(['Relu', 'RandomUniform'], ['Relu']),
+    stepped(['Relu', 'RandomUniform'], ['Relu', 'StatelessRandomUniformV2']),
+    stepped(['Relu'], ['Relu']),
+    stepped(['Relu', 'RandomUniform'], ['Relu'], quantity='update'),
+    stepped(['Relu', 'RandomUniform'], ['Relu'], stage='seeded_constant'),
   ),
   (
     'softmax_mask_value',

@@ -26,6 +26,7 @@ from tf2verify.diagnosis.read_times import read_times
 from tf2verify.diagnosis.step_stops import step_stops
 from tf2verify.diagnosis.tested_causes import sources_of
 from tf2verify.records.diagnosis import (
+  Cause,
   Diagnosis,
   GraphDifference,
   GrowthPoint,
@@ -42,8 +43,9 @@ _SHOWN_VARIABLES = 3
 _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
 _OF_STOPS = ('stop_gradient', 'label_gradient')
-# Rules that say what the numbers of a loss do not.
-_OF_GRAPHS = ('outer_broadcast', 'clipped_logits')
+# Rules that say what the numbers of a loss, or of a step, do not.
+_OF_GRAPHS = ('outer_broadcast', 'clipped_logits', 'inference_in_step')
+_OF_CALLS = 'inference_in_step'
 # Stages in which what differs may be gradients alone.
 _WITH_GRADIENTS = ('gradients', 'loss')
 _LOOPS = frozenset({'While', 'StatelessWhile'})
@@ -116,8 +118,7 @@ def diagnose(
     # What differs in the backward pass follows from them, however far from there.
     diagnosis = dataclasses.replace(diagnosis, sources=evidence.stops, growth=())
   diagnosis = dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
-  # What one side lacks after a step no edit of what it computes makes.
-  is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
+  is_nothing = stage == _OF_CHANGES and not _is_corrected(evidence, run, causes)
   if bench is None or looking is None or is_nothing or leaves_nothing(evidence, causes):
     return diagnosis
   if stage in (_OF_CHANGES, *_FORWARD):
@@ -216,6 +217,19 @@ def _is_computed(evidence: FailedStage, run: str) -> bool:
   )
 
 
+def _is_seen(looking: Looking, apart: Mapping[str, float]) -> bool:
+  """Returns whether the graphs of a step show what differs: nothing may be found of it."""
+  return looking.divergence.reproduces(apart)
+
+
+def _is_corrected(evidence: FailedStage, run: str, causes: Sequence[Cause]) -> bool:
+  """Returns whether edits of operations may correct a step.
+
+  Not what one side lacks after it; nor in which mode a step calls the model.
+  """
+  return _is_computed(evidence, run) and all(cause.rule != _OF_CALLS for cause in causes)
+
+
 def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
   notes = []
   if is_cut_short:
@@ -275,9 +289,7 @@ def _inspected(
     notes += _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
   starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
-  # In a step nothing may be found of what differs, and it differs in the graphs all the same.
-  is_seen = is_change and divergence.reproduces(apart)
-  agrees = not found and not looking.without_effect and not is_seen
+  agrees = not found and not looking.without_effect and not (is_change and _is_seen(looking, apart))
   if numeric and agrees and not gradients and not updates and not starts:
     notes.append('with the same variable values, and traced as a graph, the port agrees with tf1')
   # A curve belongs to the first source; from other values before the step on there is none.

@@ -82,7 +82,7 @@ from tf2verify.diagnosis.rules.losses.smoothing import label_smoothing
 from tf2verify.diagnosis.rules.losses.unread_weights import unread_weights
 from tf2verify.diagnosis.rules.modes import modes
 from tf2verify.diagnosis.rules.rule import Rule
-from tf2verify.diagnosis.rules.training import losses, parts
+from tf2verify.diagnosis.rules.training import inference_mode, losses, parts
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
 from tf2verify.diagnosis.rules.training.averages import (
   called_again,
@@ -132,6 +132,7 @@ RULES: tuple[Rule[Any], ...] = (
   # What a call of the model computes, and its gradients.
   Rule('outer_broadcast', FailedStage, outer_broadcast),
   Rule('clipped_logits', FailedStage, clipped_logits),
+  Rule('inference_in_step', FailedStage, inference_mode.drawn_by_tf1_alone),
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, batch_norm_mode),
   Rule('biased_variance', FailedStage, biased_variance, predicted_by='training_steps'),
