@@ -111,7 +111,10 @@ def _flag_slip(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool)
       'frozen: if a list is filtered by `v not in frozen`, `in` compares values in TF2, so a '
       'variable of equal value is lost, too: compare v.ref()'
     )
-  return 'trained in tf1 but frozen in the port: layer.trainable=False, or a lost collection'
+  return (
+    'trainable in tf1 but frozen in the port: layer.trainable=False, or a lost collection (what no '
+    'train op of tf1 updates may be trainable in the port, too)'
+  )
 
 
 def _trainability(

@@ -415,7 +415,7 @@ class AttributeTest(LadderTestCase):
       STAGE,
       'variable kernel: trainable differs',
       'not in layer.trainable_variables, although its own flag is trainable=True',
-      'trained in tf1 but frozen in the port: layer.trainable=False',
+      'trainable in tf1 but frozen in the port: layer.trainable=False',
     )
 
 
