@@ -32,6 +32,11 @@ def averaged(side, decay, starts_after=False, starts_at=1.0):
   return simulated.with_steps(run, slots=slots)
 
 
+def _late_start(number):
+  """The decay that averages seem to have which are applied before the update."""
+  return 1.0 if number == 1 else 0.9
+
+
 def late(side, decay, names):
   """Returns a run whose shadows of some variables follow the values from before each step."""
   run = averaged(side, decay)
@@ -102,8 +107,12 @@ class MovingAverageTest(absltest.TestCase):
     self.assertNotIn('start at', str(cause(averaged('tf1', lambda _: 0.9), tf2)))
 
   def test_before_the_update(self):
-    found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))
+    found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', _late_start))
     self.assertIn('apply them after apply_gradients', found.text)
+
+  def test_in_no_step(self):
+    found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))
+    self.assertIn('no step of the port updates the moving averages of', found.text)
 
   def test_before_the_update_of_a_variable_that_hardly_moves(self):
     """What storing its average leaves is more than a thousandth of its movement."""
@@ -143,7 +152,7 @@ class MovingAverageTest(absltest.TestCase):
     self.assertIn('pass a decay of 0.9 to', found.text)
 
   def test_one_step_behind_and_before_the_update(self):
-    found = cause(late('tf1', lambda _: 0.9, ['kernel']), averaged('tf2', lambda _: 1.0))
+    found = cause(late('tf1', lambda _: 0.9, ['kernel']), averaged('tf2', _late_start))
     self.assertIn('apply them after apply_gradients', found.text)
 
   def test_one_step_behind_on_both_sides_is_no_cause(self):

@@ -189,12 +189,14 @@ def _zero_start(evidence: TrainingEvidence) -> Cause | None:
 
 def _at_rest(evidence: TrainingEvidence) -> Cause | None:
   """Names averages that no step of the port changes, though their variables and TF1's move."""
-  after_this = len(evidence.tf2.steps) - evidence.number
-  later = {name for name in evidence.moved_later[1] if name.startswith(SHADOW_OF)}
-  resting = evidence.by_tf1(_resting(evidence.tf2, evidence.number))
+  later = range(evidence.number + 1, len(evidence.tf2.steps) + 1)
+  known = [n for n in later if evidence.tf2.steps[n - 1].slots]  # most steps keep no arrays
+  rests = [_resting(evidence.tf2, n) for n in (evidence.number, *known)]
+  resting = evidence.by_tf1(set.intersection(*rests))
   moving = _shadows(evidence.steps[0].slots).keys() - _resting(evidence.tf1, evidence.number)
-  names = [n for n, _ in evidence.pairs if n in resting & moving and SHADOW_OF + n not in later]
-  if not names or not after_this:
+  moved = evidence.moved_later[1]
+  names = [n for n, _ in evidence.pairs if n in resting & moving and SHADOW_OF + n not in moved]
+  if not names or not later:
     return None  # averages that are applied before the update rest in the first step alone
   elements = sum(_shadows(evidence.steps[0].slots)[name].size for name in names)
   others = len(evidence.by_tf1(_shadows(evidence.steps[1].slots))) > len(names)
@@ -204,7 +206,7 @@ def _at_rest(evidence: TrainingEvidence) -> Cause | None:
     '(or what updates the averages by hand) these variables in each step as well',
     explains=(About.SHADOWS,),
     variables=tuple(names),
-    numbers=f'{elements:,} elements of the averages are unchanged after {after_this + 1} steps',
+    numbers=f'{elements:,} elements of the averages are unchanged after {len(later) + 1} steps',
   )
 
 
