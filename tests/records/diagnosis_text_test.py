@@ -52,14 +52,6 @@ def _text(**changes):
   return '\n'.join(diagnosis_lines(Diagnosis(**changes)))
 
 
-class CauseLinesTest(absltest.TestCase):
-  def test_why_no_experiment_was_made(self):
-    for numbers, count in (('', 1), ('all of them', 0)):
-      cause = Cause('a factor of 2', numbers=numbers)
-      text = _text(causes=(cause,), without_experiments='the graph does not show it')
-      self.assertEqual(text.count('no experiment: the graph does not show it'), count)
-
-
 class SourceLinesTest(absltest.TestCase):
   def test_further_lines_of_the_port(self):
     lines = tuple(SourceLine('there/port.py', number, 'call', 'x') for number in (7, 9))

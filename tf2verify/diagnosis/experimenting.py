@@ -51,7 +51,9 @@ def with_experiments(
     if why_not:
       # Initial values that differ are no part of the graph, and nothing is missed.
       is_start = bool(diagnosis.sources) and all(one.is_initial_value for one in diagnosis.sources)
-      said = '' if is_start and not explains_itself else why_not
+      # What numbers prove needs no experiment.
+      is_proven = any(cause.numbers for cause in diagnosis.causes)
+      said = '' if is_proven or (is_start and not explains_itself) else why_not
       return dataclasses.replace(diagnosis, without_experiments=said)
     if explains_itself and _is_left_out(evidence, diagnosis.run, bench.causes([])):
       return dataclasses.replace(diagnosis, sources=(), growth=(), experimented=True)

@@ -52,9 +52,7 @@ def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]
   lines = [line for _, block in told for line in block]
   if not diagnosis.causes and not explained:
     lines.append(TextLine(without_cause_text(diagnosis), Role.CAUSE))
-  # Where a cause is proven, that none could be made does not speak against it.
-  is_proven = any(cause.is_proven for cause in diagnosis.causes) and not diagnosis.experimented
-  if diagnosis.without_experiments and not is_proven:
+  if diagnosis.without_experiments:
     label = 'experiments' if diagnosis.experimented else 'no experiment'
     lines.append(TextLine(f'  {label}: {_clip(diagnosis.without_experiments)}'))
   return lines
