@@ -137,7 +137,6 @@ def add_train_op(
   initialize_without(gate, [graph.get_operation_by_name(v.initializer) for v in all_variables])
   model = {variable.record.name: variable.record for variable in built.variables}
   added = tuple(variable for variable in all_variables if variable.record.name not in model)
-  counters = [v for v in (*built.variables, *added) if v.global_step]
   run = ops_run_by([train_op])
   draws = [op for op in run.values() if is_random_op(op.type)]
   with graph.as_default():  # the settings of Keras' are variables there
@@ -147,7 +146,7 @@ def add_train_op(
     gradients=_gradients(updates.differentiated, model, graph),
     applied_gradients=_gradients(updates.applied, model, graph),
     learning_rate=rate,
-    global_step=counters[0] if counters else None,
+    global_step=next((v for v in (*built.variables, *added) if v.global_step), None),
     added=added,
     slots=_slots(updates.optimizers, added, model, graph),
     optimizers=records,
