@@ -231,7 +231,7 @@ class LadderTest(LadderTestCase):
     class Case(Images):
       activation = 'elu'
 
-    self.assert_first_failure(Case, STAGE, 'Elu')
+    self.assert_first_failure(Case, STAGE, 'tf1 applies relu where the port applies elu')
 
 
 if __name__ == '__main__':

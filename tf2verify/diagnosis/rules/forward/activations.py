@@ -32,6 +32,14 @@ def activation(evidence: FailedStage) -> Cause | None:
     tf1, tf2 = evidence.count(kind)
     if (tf1 <= tf2) if missing else (tf2 <= tf1):
       continue  # it is elsewhere on the other side, so not lost
+    instead = _instead(evidence, kind, missing)
+    if instead:
+      ours, theirs = (kind, instead) if missing else (instead, kind)
+      return Cause(
+        f'tf1 applies {ours.lower()} where the port applies {theirs.lower()}: pass '
+        f'activation={ours.lower()!r}',
+        f'{ours} in tf1 only, {theirs} in the port only, on the way to {found.source.tf1_op}',
+      )
     side, other = sides if missing else sides[::-1]
     slim = (
       'slim.conv2d and slim.fully_connected apply relu unless they get activation_fn=None, '
@@ -44,6 +52,17 @@ def activation(evidence: FailedStage) -> Cause | None:
       f'{kind} in {side} only, on the way to {found.source.tf1_op}',
     )
   return None
+
+
+def _instead(evidence: FailedStage, kind: str, missing: bool) -> str:
+  """Returns the one activation that the other side has as often more; '' without any.
+
+  `relu(elu(x))` is `relu(x)`: behind another one, an activation alone seems to be missing.
+  """
+  sign = 1 if missing else -1
+  surplus = {one: sign * (a - b) for one in ACTIVATIONS for a, b in [evidence.count(one)]}
+  found = [one for one, more in surplus.items() if more == -surplus[kind]]
+  return found[0] if len(found) == 1 else ''
 
 
 def moved_activations(evidence: FailedStage) -> list[tuple[GraphDifference, GraphDifference]]:
