@@ -42,6 +42,7 @@ class IdleDrawsTest(absltest.TestCase):
 
   def test_what_turns_back_within_the_range(self):
     self.assertFalse(_is_idle(lambda u: tf.abs(u - 0.5)))
+    self.assertFalse(_is_idle(lambda u: tf.maximum(1.0 / (u - 0.5), 5.0)))  # 5 at both ends
     self.assertFalse(_is_idle(lambda u: u * (1.0 - u)))
 
 

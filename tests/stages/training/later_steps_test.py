@@ -158,6 +158,30 @@ class LaterStepsTest(LadderTestCase, parameterized.TestCase):
     else:
       self.assertNotIn('not known', ' '.join(self.assert_passes(Case).blind_spots))
 
+  def test_an_optimizer_that_keeps_its_rate_elsewhere(self):
+    class Own(tf.keras.optimizers.legacy.Optimizer):
+      def __init__(self):
+        super().__init__('own')
+        self._set_hyper('pace', 0.1)
+
+      def _resource_apply_dense(self, grad, var, apply_state=None):
+        return var.assign_sub(self._get_hyper('pace', tf.float32) * grad)
+
+      def get_config(self):
+        return super().get_config()
+
+    class Case(Decaying):
+      def make_tf1_optimizer(self):
+        return v1.train.GradientDescentOptimizer(0.1)
+
+      def make_tf2_layer(self):
+        return tf.keras.Sequential([tf.keras.layers.Dense(3, name='logits')])
+
+      def make_tf2_optimizer(self):
+        return Own()
+
+    self.assert_passes(Case)
+
   def test_two_optimizers_of_constant_rates(self):
     class Case(TwoOptimizers):
       tf1_rate = staticmethod(lambda: 0.1)

@@ -17,6 +17,7 @@ _MONOTONE = frozenset(
     *('Less', 'LessEqual', 'Greater', 'GreaterEqual'),
   )
 )
+_DIVISIONS = ('RealDiv', 'Div')
 
 
 def idle_draws(built: BuiltGraph) -> frozenset[str]:
@@ -69,6 +70,8 @@ def _computed_from(drawn: Any) -> tuple[list[Any], set[str]]:
 def _is_of(op: Any, tensor: Any) -> bool:
   """Returns whether an operation reads a tensor once, and constants."""
   others = [one for one in op.inputs if one is not tensor]
+  if op.type in _DIVISIONS and op.inputs[0] is not tensor:
+    return False  # a divisor may pass zero
   return op.type in _MONOTONE and len(others) + 1 == len(op.inputs) and all(map(_is_fixed, others))
 
 

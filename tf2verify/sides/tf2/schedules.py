@@ -41,7 +41,8 @@ class Schedule:
     found = optimizer._hyper.get('learning_rate') if is_legacy else optimizer._learning_rate
     self._schedule: Any = found
     if not isinstance(found, _classes()):
-      if not constants or callable(found):
+      # An optimizer of the user's own may call it otherwise.
+      if not constants or found is None or callable(found):
         raise NotApplicable("the learning rate of the port's optimizer is no schedule")
       number = float(keras3.held(found))
       self._schedule = lambda _: number
