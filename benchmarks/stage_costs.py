@@ -78,7 +78,7 @@ def _climbed(title: str) -> tuple[CaseVerdict, _Sampler]:
   tf2verify.verify = shorter
   try:
     with _Sampler() as sampler:
-      verdict, _ = blind_trial.climb(folder, mistake)
+      verdict, _ = blind_trial.climb(folder, [mistake] if mistake else [])
   finally:
     tf2verify.verify = known
   return verdict, sampler
