@@ -25,6 +25,8 @@ DIST := build/dist
 EMPTY := build/empty_environment
 # A notice of the theme's authors about their next product.
 export NO_MKDOCS_2_WARNING := 1
+# Containers often forbid compiled modules; then every process compiles some 700 anew (half a second).
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test test-oldest check format bench docs docs-serve package test-package record record-small record-committed clean
 
