@@ -119,6 +119,47 @@ def _one_draw_twice(x, kernel, bias):
   return x[:, 0] + 2.0 * tf.random.normal((3, 4), seed=1)
 
 
+def _decided(x):
+  return tf.reduce_sum(x) > -100.0
+
+
+def _condition(x, kernel, bias, other=3.0):
+  state = tf.zeros((3, 4))
+  found = _cell(x[:, 0], state, kernel, bias)
+  return tf.cond(_decided(x), lambda: found * 2.0, lambda: found * other)
+
+
+def _condition_around_all(x, kernel, bias, other=3.0, decided=_decided):
+  """Its branches read the inputs, where those of `_condition` read what is computed of them."""
+
+  def times(factor):
+    return lambda: _cell(x[:, 0], tf.zeros((3, 4)), kernel, bias) * factor
+
+  return tf.cond(decided(x), times(2.0), times(other))
+
+
+def _where(x, kernel, bias, other=3.0):
+  found = _cell(x[:, 0], tf.zeros((3, 4)), kernel, bias)
+  return tf.where(_decided(x), found * 2.0, found * other)
+
+
+def _condition_in_rounds(x, kernel, bias, count=_STEPS):
+  def body(step, state):
+    new = _cell(tf.gather(x, step, axis=1), state, kernel, bias)
+    kept = tf.cond(tf.reduce_max(new) > 0.5, lambda: new, lambda: state)
+    return step + 1, kept
+
+  return tf.while_loop(lambda step, _: step < count, body, (0, tf.zeros((3, 4))))[1]
+
+
+def _choices_written_out(x, kernel, bias, count=_STEPS):
+  state = tf.zeros((3, 4))
+  for step in range(count):
+    new = _cell(x[:, step], state, kernel, bias)
+    state = tf.where(tf.reduce_max(new) > 0.5, new, state)
+  return state
+
+
 def _with(function, **changed):
   return lambda *inputs: function(*inputs, **changed)
 
@@ -131,13 +172,27 @@ _SAME = (
   ('elements without values', _lists, _every_other),
   ('lengths', _to_the_longest, _masked),
   ('lengths of 0', _with(_to_the_longest, least=0), _masked),
+  ('branches of a condition', _condition, _condition_around_all),
+  ('a condition, a choice', _condition, _where),
+  ('conditions in rounds', _condition_in_rounds, _choices_written_out),
   ('no round', _with(_loop, count=0, start=2.0), _with(_written_out, count=0, start=2.0)),
 )
 _DIFFERENT = (
   ('one round less', _loop, _with(_written_out, count=_STEPS - 1)),
   ('another start', _loop, _with(_written_out, start=1.0)),
   ('in the other direction', _scan, _with(_all_written_out, backward=True)),
+  ('conditions of fewer rounds', _condition_in_rounds, _with(_choices_written_out, count=4)),
   ('rows and twice these', _lists, lambda x, *_: tf.transpose(x, (1, 0, 2)) * 2.0),
+)
+# Whose values are the same: another branch is taken by none.
+_UNTAKEN = (
+  ('a branch that is not taken', _condition, _with(_condition_around_all, other=4.0)),
+  ('a choice that is not taken', _condition, _with(_where, other=4.0)),
+  (
+    'a condition that is decided otherwise',
+    _condition,
+    _with(_condition_around_all, decided=lambda x: tf.reduce_sum(x) > -90.0),
+  ),
 )
 _UNKNOWN = (
   ('values tell the rounds', _until_small, _halved),
@@ -173,6 +228,12 @@ class LoopsTest(parameterized.TestCase):
     if values(one, _SHAPES)[0].shape == values(other, _SHAPES)[0].shape:
       difference = abs(values(one, _SHAPES)[0] - values(other, _SHAPES)[0]).max()
       self.assertGreater(difference, 1e-3)
+
+  @parameterized.named_parameters(*_UNTAKEN)
+  def test_different_conditions_of_which_values_show_nothing(self, one, other):
+    self.assertEqual(related(one, other, _SHAPES, in_rounds=True).tested, ('output [0]',))
+    for first, second in zip(values(one, _SHAPES), values(other, _SHAPES), strict=True):
+      self.assertLess(abs(first - second).max(), 1e-5)
 
   @parameterized.named_parameters(*_UNKNOWN)
   def test_what_constants_do_not_tell(self, one, other):

@@ -114,5 +114,69 @@ class UniformDecisionsTest(parameterized.TestCase):
     self.assertIn("the port compares labels['length'] (Greater at", said)
 
 
+class Branches(tf2verify.EquivalenceCase, abc.ABC):
+  """A condition of which the inputs take one branch."""
+
+  of_variable = False
+
+  def build_tf1_graph(self, inputs, training):
+    found = v1.layers.dense(inputs, 4, name='d')
+    limit = v1.get_variable('limit', [], initializer=v1.zeros_initializer(), trainable=False)
+    decided = limit < 5.0 if self.of_variable else tf.reduce_sum(inputs) > -100.0
+    return tf.cond(decided, lambda: tf.tanh(found), lambda: tf.nn.relu6(found)) + limit
+
+  def other(self, found):
+    return tf.minimum(tf.nn.relu(found), 6.0)
+
+  def make_tf2_layer(self):
+    case = self
+
+    class Port(keras.Model):
+      def __init__(self):
+        super().__init__(name='port')
+        self.d = keras.layers.Dense(4, name='d')
+        self.limit = self.add_weight(shape=(), initializer='zeros', trainable=False, name='limit')
+
+      def call(self, inputs):
+        limit = tf.convert_to_tensor(self.limit)
+        decided = limit < 5.0 if case.of_variable else tf.reduce_sum(inputs) > -100.0
+        found = self.d(inputs)
+        return tf.cond(decided, lambda: tf.tanh(found), lambda: case.other(found)) + limit
+
+    return Port()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 5))
+
+
+class ConditionsTest(absltest.TestCase):
+  def _said(self, **hooks):
+    found = _stage(type('Case', (Branches,), hooks), 'zero_randomness')
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    return ' '.join(found.blind_spots)
+
+  def test_branches_that_are_the_same(self):
+    self.assertNotIn('branch', self._said())
+
+  def test_branch_that_is_another_and_is_not_taken(self):
+    said = self._said(other=lambda self, found: tf.nn.elu(found))
+    self.assertRegex(said, r'the condition at uniform_decisions_test.py:\d+ takes one branch; with')
+    self.assertIn(
+      'in some elements of the input it takes the other one, and the sides differ', said
+    )
+
+  def test_spelling_that_no_rule_knows(self):
+    def other(self, found):
+      ordered = tf.sort(found, axis=-1)  # neither proven nor different
+      return tf.nn.relu6(found) + tf.reduce_max(found) - tf.reduce_max(ordered)
+
+    self.assertNotIn('branch', self._said(other=other))
+
+  def test_branch_of_which_a_variable_decides(self):
+    said = self._said(other=lambda self, found: tf.nn.elu(found), of_variable=True)
+    self.assertIn('tf1 takes one branch of the condition at uniform_decisions_test.py:', said)
+    self.assertNotIn('branch', self._said(of_variable=True))
+
+
 if __name__ == '__main__':
   absltest.main()

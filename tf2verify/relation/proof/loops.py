@@ -9,9 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.proof.lists import LIST, UNSET
+from tf2verify.relation.proof.masks import select
+from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.shapes import reshape, source
 from tf2verify.relation.proof.terms import Terms, size_of
 
+_BRANCHES = ('then_branch', 'else_branch')
 # Of operations in the rounds of all loops of a graph.
 _MOST_OPERATIONS = 8_000
 
@@ -55,7 +58,7 @@ class _Stop:
 def taken_apart(
   terms: Terms, op: OpRecord, inputs: Sequence[int], compute: Compute, rounds: Rounds
 ) -> Sequence[int] | None:
-  """Returns the terms of a loop, or of the branch that a condition takes.
+  """Returns the terms of a loop, or of the branches of a condition.
 
   Args:
     terms: all terms.
@@ -65,16 +68,18 @@ def taken_apart(
     rounds: of the graph.
 
   Returns:
-    None where values decide how many rounds there are, or which branch is taken; but for rounds
-    beyond all lengths that leave the state as it is.
+    None where values decide how many rounds there are; but for rounds beyond all lengths that leave
+    the state as it is.
   """
   functions = dict(op.functions)
   if op.op_type.endswith('If'):
-    chosen = terms.single(inputs[0])
-    if chosen is None or terms.shape(inputs[0]) != ():
+    if not functions.keys() >= set(_BRANCHES) or terms.shape(inputs[0]) != ():
       return None
-    branch = 'then_branch' if chosen else 'else_branch'
-    return compute(functions[branch], branch, inputs[1:]) if branch in functions else None
+    chosen = terms.single(inputs[0])
+    if chosen is None:
+      return _choices(terms, op, inputs, [functions[name] for name in _BRANCHES], compute, rounds)
+    branch = _BRANCHES[0 if chosen else 1]
+    return compute(functions[branch], branch, inputs[1:])
   if not {'cond', 'body'} <= functions.keys():
     return None
   state: Sequence[int] = inputs
@@ -103,6 +108,40 @@ def taken_apart(
         return None
       counters |= counted
     state, number = after, number + 1
+
+
+def _choices(
+  terms: Terms,
+  op: OpRecord,
+  inputs: Sequence[int],
+  branches: Sequence[OpGraph],
+  compute: Compute,
+  rounds: Rounds,
+) -> Sequence[int] | None:
+  """Returns the terms of a condition that a value decides: a choice of what its branches yield.
+
+  So what a branch reads, and in which order, is no matter. None where that is not known.
+  """
+  size = sum(len(branch.ops) for branch in branches)
+  if terms.dtype(inputs[0]) != 'bool' or rounds.left < size:
+    return None
+  rounds.left -= size
+  yielded = [
+    compute(branch, name, inputs[1:]) for name, branch in zip(_BRANCHES, branches, strict=True)
+  ]
+  results = [known for known in yielded if known is not None and len(known) == len(op.outputs)]
+  if len(results) != len(_BRANCHES):
+    return None
+  chosen: list[int] = []
+  for first, second, (dtype, shape) in zip(*results, op.outputs, strict=True):
+    read = [inputs[0], first, second]
+    made: Sequence[int] | None = None
+    if first == second:
+      made = [first]
+    elif shape is not None and terms.shape(first) == terms.shape(second) == shape:
+      made = select(Operation(terms, 'SelectV2', read, {}, [(dtype, shape)]))
+    chosen.append(made[0] if made else terms.add('choice', read, (), dtype, shape))
+  return chosen
 
 
 def _stop_of(terms: Terms, condition: int) -> _Stop | None:

@@ -249,7 +249,7 @@ def compared(
         idle += tuple(one_sided_numbers(proof, both)) if looks_for_idle and not found else ()
         if looks_for_idle:  # inputs were tried with the forward pass
           looked_at = is_label if name == LOSSES else lambda place: not is_label(place)
-          idle += tuple(uniform_decisions(proof, both, looked_at))
+          idle += tuple(uniform_decisions(proof, both, looked_at, conditions=not found))
     except NotApplicable as error:  # a recorded graph may not run here
       idle = (_not_looked_for(error),) if looks_for_idle and not found else ()
   differences = difference_records(proof, [*found, *sizes])

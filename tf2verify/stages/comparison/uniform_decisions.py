@@ -3,7 +3,8 @@
 A mask of lengths that are all full, a label that nobody ignores, an identifier that is never the
 padding: both sides agree whether or not the port has the comparison. It is known what would make a
 difference, since the comparison says so: elements on its other side are given to both. So is an
-input that one side alone reads.
+input that one side alone reads. A comparison that both sides have counts too where it decides which
+branch of a condition is taken: what the other branch computes is seen by no run.
 """
 
 import dataclasses
@@ -34,6 +35,16 @@ _TEXT = (
   'the sides differ{numbers}: one side may leave out what the other one does not; make the port '
   'the same as tf1, or give such elements if they can occur'
 )
+_OF_CONDITION = (
+  'the condition at {line} takes one branch; with {value} in some elements of {place} it takes the '
+  'other one, and the sides differ{numbers}: make that branch the same as in tf1, or give such '
+  'elements if they can occur'
+)
+_UNTAKEN = (
+  'tf1 takes one branch of the condition at {line}, and what the other one computes is not '
+  'compared: give inputs for which it is taken'
+)
+_CONDITIONS = ('If', 'StatelessIf')
 
 _UNREAD = (
   'tf1 reads {place}, and no operation of the port reads its elements; with {value} in some of '
@@ -56,7 +67,10 @@ class _Comparison:
 
 
 def uniform_decisions(
-  proof: Proof, runs: tuple[GraphRun, GraphRun], is_of: Callable[[str], bool] = bool
+  proof: Proof,
+  runs: tuple[GraphRun, GraphRun],
+  is_of: Callable[[str], bool] = bool,
+  conditions: bool = True,
 ) -> list[str]:
   """Returns a sentence for each input for which other elements tell the sides apart.
 
@@ -64,6 +78,7 @@ def uniform_decisions(
     proof: of the graphs of the run, which agree.
     runs: of both sides, at the case's own inputs.
     is_of: tells by the name of an input whether it is looked at.
+    conditions: whether conditions that both sides have are looked at.
   """
   sides = proof.tf1, proof.tf2
   said = dict(_unread(proof, runs, is_of))
@@ -73,7 +88,34 @@ def uniform_decisions(
         found = _tried(one, proof, runs)
         if found:
           said[one.place] = found
-  return list(said.values())
+  untaken = _of_conditions(proof, runs, is_of) if conditions and not said else []
+  return [*said.values(), *untaken][:_MOST]
+
+
+def _of_conditions(
+  proof: Proof, runs: tuple[GraphRun, GraphRun], is_of: Callable[[str], bool]
+) -> list[str]:
+  """Returns a sentence for each condition of tf1 that is not proven, and has a branch of its own.
+
+  None for those whose other branch yields the same on both sides, if it is taken.
+  """
+  graph, found = proof.tf1.graph, list[str]()
+  for position in sorted(proof.tf1.tested):
+    op = graph.ops[position]
+    if op.op_type not in _CONDITIONS:
+      continue
+    producer, number = op.inputs[0]
+    decided = runs[0].refetched([graph.ops[producer].tensors[number]], {})
+    if decided is None or decided[0].size != 1:
+      continue
+    behind = sorted(graph.ancestors([producer], _OF_SHAPES))
+    line = op.source.short if op.source is not None else op.name
+    text = _OF_CONDITION.replace('{line}', line.replace('{', '{{').replace('}', '}}'))
+    deciding = [one for one in _comparisons(0, graph, behind) if is_of(one.place)]
+    tried = [_tried(one, proof, runs, text) for one in deciding]
+    told = [text for text in tried if text is not None] or [_UNTAKEN.format(line=line)]
+    found += [text for text in told if text and text not in found]
+  return found
 
 
 def _comparisons(side: int, graph: OpGraph, tested: Sequence[int]) -> Iterator[_Comparison]:
@@ -136,8 +178,13 @@ def _unread(
         break
 
 
-def _tried(one: _Comparison, proof: Proof, runs: tuple[GraphRun, GraphRun]) -> str:
-  """Returns what to say of a comparison; '' where the sides agree on both of its results."""
+def _tried(
+  one: _Comparison, proof: Proof, runs: tuple[GraphRun, GraphRun], text: str = _TEXT
+) -> str | None:
+  """Returns what to say of a comparison; '' where the sides agree on both of its results.
+
+  None where no other result was seen.
+  """
   graphs = proof.tf1.graph, proof.tf2.graph
   graph, run = graphs[one.side], runs[one.side]
   op = graph.ops[one.position]
@@ -145,7 +192,7 @@ def _tried(one: _Comparison, proof: Proof, runs: tuple[GraphRun, GraphRun]) -> s
   leaf = _input(graph, one.place)
   known = run.refetched([op.tensors[0], leaf, *read], {})
   if known is None or not _is_uniform(known[0]) or _is_of_classes(graph, op, known[1]):
-    return ''
+    return None
   for value, changed in _changed(known[1], known[2:]):
     flipped = run.refetched([op.tensors[0]], {leaf: changed})
     if flipped is None or flipped[0].shape != known[0].shape or _is_same(flipped[0], known[0]):
@@ -155,14 +202,14 @@ def _tried(one: _Comparison, proof: Proof, runs: tuple[GraphRun, GraphRun]) -> s
       continue
     if not any(_differ(*pair) for pair in results):
       return ''
-    return _TEXT.format(
+    return text.format(
       side=_SIDES[one.side],
       place=one.place or 'the input',
       op=one.text(graph),
       value=number_text(value),
       numbers=_numbers(results),
     )
-  return ''
+  return None
 
 
 def _numbers(results: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
