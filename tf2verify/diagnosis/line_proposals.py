@@ -165,14 +165,19 @@ class Proposals:
   def _other_kinds(self, line: Line) -> Iterator[Proposal]:
     """Yields operations of the same kind that tf1 has, in place of those of one type."""
     for op_type in dict.fromkeys(op.op_type for op in line.ops):
-      kinds = [kind for kind in _KINDS if op_type in kind]
-      for other in sorted({one for kind in kinds for one in kind} & self.further):
-        if other == op_type:
-          continue
-        alike = [op for op in line.ops if op.op_type == op_type]
-        changes = tuple(NodeChange(op.name, op_type=other) for op in alike)
-        text = f'{alike[0].name} is {op_type} in the port, {other} in tf1'
-        yield Proposal(changes, other, op_type, text, self.like(other))
+      alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
+      found = (self._as(line, alike, other) for other in sorted(self.further))
+      yield from (known for known in found if known is not None)
+
+  def _as(self, line: Line, alike: Sequence[int], other: str) -> Proposal | None:
+    """Returns operations of one type as those of another of the same kind; None for no such one."""
+    ops = [line.graph.ops[n] for n in alike]
+    own = ops[0].op_type
+    if own == other or not any({own, other} <= set(kind) for kind in _KINDS):
+      return None
+    changes = tuple(NodeChange(op.name, op_type=other) for op in ops)
+    text = f'{ops[0].name} is {own} in the port, {other} in tf1'
+    return Proposal(changes, other, own, text, self.like(other))
 
   def _other_slices(self, line: Line) -> Iterator[Proposal]:
     """Yields slices as either side takes them elsewhere, of the same number of axes."""
@@ -204,7 +209,9 @@ class Proposals:
       for alike in groups_of_a_type(line.graph, line.positions):
         for put in insertions(line.graph, self._consumers, alike, kind, operand):
           text = f'the port lacks {said} {put.place}'
-          yield Proposal(put.changes, said, '', text, like)
+          # `elu(softplus(x))` is `softplus(x)`.
+          other = self._as(line, alike, kind) if operand is None else None
+          yield Proposal(put.changes, said, '', text, like, instead=other)
 
   def _moved(self, line: Line) -> Iterator[Proposal]:
     """Yields operations of one operand, or of a number, before or after their neighbors."""

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tf2verify.records import rounds
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs import inlining
+from tf2verify.sides.graphs.apart_lists import with_lists_apart
 from tf2verify.sides.graphs.purity import calls_pure_functions
 from tf2verify.sides.graphs.run import imported
 from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
@@ -37,6 +38,8 @@ def take_apart(
 ) -> None:
   """Replaces loops by the rounds, and conditions by the branches, that a run goes through.
 
+  Lists of tensors that the rounds read and write are taken apart as well.
+
   Args:
     graph_def: the graph, which is changed.
     evaluate: returns the values of some of its tensors, by name.
@@ -45,6 +48,7 @@ def take_apart(
   with_taken_branches(graph_def, evaluate, passes_on=True)
   with_unrolled_loops(graph_def, evaluate)
   with_taken_branches(graph_def, evaluate, passes_on=True)
+  with_lists_apart(graph_def, evaluate)
   if in_parts:
     split_apart(graph_def)
 
