@@ -99,6 +99,30 @@ class FocalTest(parameterized.TestCase):
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
 
 
+class SummedTooMuchTest(absltest.TestCase):
+  def test_mean_of_one_number_is_a_mean_of_all_once_that_is_corrected(self):
+    """A trace of the mean has the axes of a scalar: none."""
+
+    def dice(outputs, labels, axes):
+      found = tf.nn.softmax(outputs)
+      wanted = tf.one_hot(labels, 3)
+      overlap = tf.reduce_sum(found * wanted, axes)
+      return 1.0 - tf.reduce_mean(2.0 * overlap / (1.0 + tf.reduce_sum(found + wanted, axes)))
+
+    class Case(_Focal):
+      def tf1_loss(self, outputs, labels):
+        return dice(outputs, labels, [1])
+
+      def tf2_loss(self, outputs, labels):
+        return dice(outputs, labels, None)
+
+    verdict = loss_of(Case)
+    [cause] = verdict.diagnosis.causes
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, verdict.to_text())
+    self.assertIn('reduction_indices of Sum', cause.text)
+    self.assertNotIn('batch size', verdict.to_text())
+
+
 class HonestyTest(absltest.TestCase):
   def test_edit_that_mends_nothing_is_no_cause(self):
     """The comparison is the stage's: with one that always finds something, nothing is proven."""

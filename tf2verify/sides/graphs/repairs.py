@@ -13,6 +13,7 @@ from tf2verify.sides.graphs.inlining import is_in_branch
 from tf2verify.sides.graphs.parts import insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.update_kinds import turned
+from tf2verify.sides.graphs.whole_reductions import with_ranks_followed
 from tf2verify.sides.graphs.wiring import (
   OF_TF1,
   STALE,
@@ -136,6 +137,8 @@ def apply(
       _rewire(graph_def, one)
     for tensors in repair.exchanged:
       exchange(graph_def, tensors)
+  if repairs:
+    with_ranks_followed(graph_def)
 
 
 def transplant(
