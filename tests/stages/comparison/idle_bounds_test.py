@@ -1,6 +1,7 @@
 """Bounds that one side alone has, and that nothing reaches, where not all is proven."""
 
 import abc
+import dataclasses
 from unittest import mock
 
 import keras
@@ -11,7 +12,7 @@ from absl.testing import absltest
 import tf2verify
 from tf2verify import Status
 from tf2verify.errors import NotApplicable
-from tf2verify.stages.comparison import proving
+from tf2verify.stages.comparison import idle_bounds, proving
 
 v1 = tf.compat.v1
 _SAID = "changes nothing at the case's own inputs"
@@ -19,6 +20,8 @@ _SAID = "changes nothing at the case's own inputs"
 
 class Quantized(tf2verify.EquivalenceCase, abc.ABC):
   """The nearest of some codes, chosen in another way by the port, which no rule knows."""
+
+  has_gain = False
 
   def build_tf1_graph(self, inputs, training):
     projected = v1.layers.dense(inputs, 4, name='project')
@@ -46,12 +49,15 @@ class Quantized(tf2verify.EquivalenceCase, abc.ABC):
         self.project = keras.layers.Dense(4, name='project')
         self.end = keras.layers.Dense(3, name='end')
         self.book = self.add_weight(shape=(4, 7), initializer='glorot_uniform', name='book')
+        if case.has_gain:
+          self.gain = self.add_weight(shape=(), initializer='glorot_uniform', name='gain')
 
       def call(self, inputs):
         book = keras.ops.convert_to_tensor(self.book)
         apart = self.project(inputs)[:, :, None] - book[None]
         number = case.port_number(keras.ops.argmin(keras.ops.sum(apart**2, axis=1), axis=1))
-        return case.port_end(self.end(keras.ops.take(keras.ops.transpose(book), number, axis=0)))
+        net = self.end(keras.ops.take(keras.ops.transpose(book), number, axis=0))
+        return case.port_end(net * case.port_gain(self.gain) if case.has_gain else net)
 
     return Port()
 
@@ -141,6 +147,37 @@ class IdleBoundsTest(absltest.TestCase):
     found = _found()
     self.assertIs(found.status, Status.PASSED, found.to_text())
     self.assertEqual([one for one in found.blind_spots if _SAID in one], [])
+
+  def test_bounds_of_one_number_that_are_reached_together(self):
+    def ends(tf1, port):
+      def tf1_end(self, net):
+        return Quantized.tf1_end(self, net * tf1(v1.get_variable('gain', [])))
+
+      def port_gain(self, gain):
+        return port(keras.ops.convert_to_tensor(gain))
+
+      return {'tf1_end': tf1_end, 'port_gain': port_gain, 'has_gain': True}
+
+    spellings = (
+      lambda gain: tf.minimum(gain, 20.0) / 20.0,
+      lambda gain: tf.minimum(gain / 20.0, 1.0),
+    )
+    for port in spellings:
+      said = ' '.join(_found(**ends(spellings[0], port)).blind_spots)
+      self.assertNotIn(_SAID, said)
+    other = _found(**ends(spellings[0], lambda gain: tf.minimum(gain / 20.0, 2.0)))
+    self.assertIn('Minimum with 2', other.to_text())
+
+  def test_bounds_of_a_number_and_of_its_inverse(self):
+    share = np.array([0.25, 0.5])
+    one = idle_bounds._Idle(0, 'a', ('Minimum', 2.0), share)
+    same = idle_bounds._Idle(1, 'b', ('Maximum', 0.5), np.array([2.0, 4.0]))
+    self.assertTrue(one.is_reached_with(same))
+    self.assertTrue(same.is_reached_with(one))
+    self.assertFalse(one.is_reached_with(dataclasses.replace(same, side=0)))
+    self.assertFalse(one.is_reached_with(dataclasses.replace(same, bound=('Minimum', 0.5))))
+    self.assertFalse(one.is_reached_with(dataclasses.replace(same, share=same.share * 1.01)))
+    self.assertFalse(one.is_reached_with(dataclasses.replace(same, share=None)))
 
   def test_bound_of_tf1_alone(self):
     found = _found(port_end=lambda _, net: net)

@@ -5,6 +5,7 @@ a bound of one side has no counterpart to be held against. What it does in a run
 is with a choice (`tf.where(norm > 0, w / norm, 1)`) of which a run takes one side alone.
 """
 
+import dataclasses
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ _OF_BOUNDS = re.compile('max|min|clip|relu')
 _MOST = 3
 _RELATIVE = 1e-6
 _RELATIVE_ELEMENTS = 1e-3
+_RELATIVE_SHARE = 1e-5
 _SIDES = ('tf1', 'the port')
 
 _Bound = tuple[str, float]
@@ -47,7 +49,7 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
   sides = proof.tf1, proof.tf2
   partners = _Partners((proof.tf1.graph, proof.tf2.graph), runs)
   tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets)
-  found: list[str] = []
+  alone: list[_Idle] = []
   for number, (side, run) in enumerate(zip(sides, runs, strict=True)):
     # A line in a loop of Python makes an operation in each round, and may do nothing in the first.
     places: dict[tuple[str, _Bound], list[int]] = {}
@@ -58,15 +60,59 @@ def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
         continue
       where = 'an unknown line' if op.source is None else str(op.source)
       places.setdefault((where, bound), []).append(position)
-    told: dict[str, list[str]] = {}
     for (where, bound), ops in places.items():
       idle = [functools.partial(_is_idle, side.graph, side.graph.ops[n]) for n in ops]
       if not all(one(run, {}) for one in idle):
         continue
       if not all(map(functools.partial(tried.is_on_both_sides, number), ops, idle)):
-        told.setdefault(where, []).append(_text(bound))
-    found += [_said(number, bounds, where) for where, bounds in told.items()]
-  return found[:_MOST]
+        alone.append(_Idle(number, where, bound, _share(side.graph, run, ops, bound)))
+  told: dict[tuple[int, str], list[str]] = {}
+  for one in alone:
+    if not any(one.is_reached_with(other) for other in alone):
+      told.setdefault((one.side, one.where), []).append(_text(one.bound))
+  return [_said(number, bounds, where) for (number, where), bounds in told.items()][:_MOST]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Idle:
+  """A bound that does nothing, and that the other side does not have as it is.
+
+  Attributes:
+    share: how much of the bound is reached, different numbers in order; None if it is not known.
+  """
+
+  side: int
+  where: str
+  bound: _Bound
+  share: np.ndarray | None
+
+  def is_reached_with(self, other: '_Idle') -> bool:
+    """Returns whether a bound of the other side is reached by the same inputs as this one.
+
+    `min(step, 10) / 10` and `min(step / 10, 1)`; `x * min(1 / norm, 1 / 5)` and
+    `x / max(norm, 5)`.
+    """
+    if other.side == self.side or self.share is None or other.share is None:
+      return False
+    share = other.share if other.bound[0] == self.bound[0] else np.sort(1.0 / other.share)
+    if share.shape != self.share.shape:
+      return False
+    return bool(np.allclose(share, self.share, rtol=_RELATIVE_SHARE, atol=0.0))
+
+
+def _share(
+  graph: OpGraph, run: GraphRun, positions: Sequence[int], bound: _Bound
+) -> np.ndarray | None:
+  if bound[0] not in (_MINIMUM, _MAXIMUM) or not bound[1]:
+    return None
+  found = run.refetched([name for n in positions for name in _read(graph, graph.ops[n])], {})
+  if not found or any(value.dtype.kind not in 'fi' for value in found):
+    return None
+  share = np.sort(np.concatenate([np.ravel(value) / bound[1] for value in found]))
+  # One side may bound the same number once for all variables, and the other one for each of them.
+  steps = np.diff(share, prepend=-np.inf)
+  share = share[steps > _RELATIVE_SHARE * np.abs(share)]
+  return share if share.size and bool(np.all(share)) else None
 
 
 class _Partners:
