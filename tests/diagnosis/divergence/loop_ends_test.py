@@ -88,6 +88,23 @@ class LoopEndsTest(absltest.TestCase):
     self.assertNotIn('goes on to the last step', self.text)
     self.assertIn('1.1', self.text)
 
+  def test_small_mistake_in_masked_outputs(self):
+    """Beside the mask, no more than rounding is left of it, with all steps and without."""
+    hidden = tf.constant([0.0, -1e9])
+
+    class Case(_case(lambda: _Port('gather'))):
+      def build_tf1_graph(self, inputs, training):
+        cell, ends = tf_keras.layers.LSTMCell(3, name='cell'), inputs['lengths']
+        net, _ = v1.nn.dynamic_rnn(cell, inputs['steps'], ends, dtype=tf.float32)
+        net = tf.gather(net, ends - 1, axis=1, batch_dims=1)  # nothing reads the padding
+        return v1.layers.dense(net, 2, name='fc') + 1.0 + hidden.numpy()
+
+      def call_tf2_layer(self, layer, inputs, training):
+        return layer(inputs) + 1.0002 + hidden
+
+    self.causes(Case)
+    self.assertNotIn('goes on to the last step', self.text)
+
   def test_last_output_that_is_gathered_is_not_blamed_for_another_mistake(self):
     self.assertIsNone(
       tf2verify.verify(_case(lambda: _Port('gather')), stages=['zero_randomness']).first_failure

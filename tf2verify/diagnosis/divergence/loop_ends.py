@@ -24,6 +24,7 @@ _COMPARISONS = ('GreaterEqual', 'Greater', 'Less', 'LessEqual')
 _PADDINGS = ('NotEqual', 'Equal')
 # What is left of a difference that is explained: no more than rounding, here or further on.
 _UNEXPLAINED = 1e-3
+_LESS = 0.1
 # Loops that are tried out one by one, where all of them together explain nothing.
 _MOST_LOOPS = 4
 
@@ -70,6 +71,10 @@ def loop_ends(
   known = choices[0] or choices[1]
   given, early = _going_on(stopping, known)
   if not given or (choices[0] and choices[1]) or not _is_at(known, sources, stopping is tf1):
+    return ()
+  run, own, wanted, positions = both[0 if choices[0] else 1]
+  found = run.refetched([run.op_graph.ops[n].tensors[0] for n in positions], given)
+  if found is not None and not _matters(found, own, wanted):
     return ()
   if _is_shared(stopping, other, known):
     return (_loop_end(stopping, known, early, explains=False),)
@@ -143,11 +148,22 @@ def _explains(
   """Returns whether a side that goes on yields what the other one does."""
   for now, before, other in zip(found, own, wanted, strict=True):
     left, was = agreement(other, now), agreement(other, before)
-    # Beside a mask of -1e30 everything looks like rounding.
+    # Beside a mask of -1e9 everything looks like rounding, the difference that is there as well.
     is_rounding = left.is_rounding and not left.is_doubtful
-    if not is_rounding and not left.absolute <= _UNEXPLAINED * was.absolute < np.inf:
+    is_less = left.absolute <= _LESS * was.absolute
+    if not (is_rounding and is_less) and not left.absolute <= _UNEXPLAINED * was.absolute < np.inf:
       return False
   return True
+
+
+def _matters(
+  found: Sequence[np.ndarray], own: Sequence[np.ndarray], wanted: Sequence[np.ndarray]
+) -> bool:
+  """Returns whether a side that goes on yields something else, beside what differs."""
+  return any(
+    agreement(before, now).absolute > _LESS * agreement(other, before).absolute
+    for now, before, other in zip(found, own, wanted, strict=True)
+  )
 
 
 def _is_at(choices: Sequence[_Choice], sources: Sequence[FoundSource], of_tf1: bool) -> bool:
