@@ -245,7 +245,12 @@ def _classes(output: _Array, label: _Array) -> int:
 def _first(
   count: int, model: LossExample, read: Sequence[str], related: Sequence[Relation]
 ) -> LossExample | None:
-  """Returns the first one or two examples of the batch; None where that cannot be told."""
+  """Returns the first one or two examples of the batch; None where that cannot be told.
+
+  That takes outputs that are known to be read: of all others, some may be no row for each example.
+  """
+  if not read:
+    return None
   sizes = {model.outputs[path].shape[:1] for path in read}
   sizes |= {label.shape[:1] for label in model.labels.values() if label.ndim}
   if len(sizes) != 1 or any(path.endswith(_SPARSE) for path in model.labels):

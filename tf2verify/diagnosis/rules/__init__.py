@@ -15,6 +15,7 @@ from tf2verify.diagnosis.evidence.losses import (
   LossOfOutput,
   MetricEvidence,
   RepeatedLoss,
+  StoppedOutputs,
   TotalLossEvidence,
 )
 from tf2verify.diagnosis.evidence.modes import ModeEvidence, PythonState
@@ -79,6 +80,7 @@ from tf2verify.diagnosis.rules.losses.clipped_logits import clipped_logits
 from tf2verify.diagnosis.rules.losses.denominators import loss_denominator
 from tf2verify.diagnosis.rules.losses.formulas import loss_formula
 from tf2verify.diagnosis.rules.losses.smoothing import label_smoothing
+from tf2verify.diagnosis.rules.losses.stopped_output import stopped_output
 from tf2verify.diagnosis.rules.losses.unread_weights import unread_weights
 from tf2verify.diagnosis.rules.modes import modes
 from tf2verify.diagnosis.rules.rule import Rule
@@ -197,6 +199,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('loss_added_twice', TotalLossEvidence, totals.loss_added_twice),
   Rule('regularization_of_variables', TotalLossEvidence, totals.regularization_of_variables),
   Rule('regularization_factor', TotalLossEvidence, totals.regularization_factor),
+  Rule('stopped_output', StoppedOutputs, stopped_output),
   Rule('auc_summation', MetricEvidence, auc_summation),
   # Training steps.
   Rule('loss_of_next_step', TrainingEvidence, losses.loss_of_next_step),

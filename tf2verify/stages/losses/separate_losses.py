@@ -47,6 +47,7 @@ from tf2verify.stages.losses.results import (
   summed,
   table_of_losses,
 )
+from tf2verify.stages.losses.stopped_outputs import stopped_outputs
 from tf2verify.stages.losses.without_variables import without_variables
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
@@ -355,7 +356,9 @@ class SeparateLosses:
     if not any(d.quantity in (LOSS, GRADIENT) for d in self._comparison.differences):
       return
     results = self._results
-    self.causes = self._causes_of(results)
+    self.causes = self._causes_of(results) or stopped_outputs(
+      self._comparison.differences, self._model, (self._tf1.inspectable, self._tf2.inspectable)
+    )
     self._hint = self.causes[0].text if self.causes else ''
     if not self._hint:
       self._hint = self._where_they_differ()
@@ -363,10 +366,8 @@ class SeparateLosses:
     self.tables.insert(0, table_of_losses(results))
 
   def _causes_of(self, results: Sequence[LossResult]) -> tuple[Cause, ...]:
-    found = self._causes_with(results, lambda _: ())
-    return tuple(itertools.islice(found, 1)) or tuple(
-      itertools.islice(self._causes_with(results, self._computed), 1)
-    )
+    ways = (lambda _: (), self._computed)
+    return tuple(itertools.islice((c for way in ways for c in self._causes_with(results, way)), 1))
 
   def _causes_with(
     self, results: Sequence[LossResult], weights: Callable[[LossExample], tuple[Weights, ...]]
