@@ -111,6 +111,12 @@ def fused(size, image=(1, 1)):
   return g.graph()
 
 
+def drawing(*types):
+  """Returns a graph of tf1 with draws, and one of the port with one draw of uniform numbers."""
+  graphs = graph('tf1', *types, 'Mul'), graph('tf2', 'StatelessRandomUniformV2', 'Mul')
+  return dict(zip(('tf1_graph', 'tf2_graph'), graphs, strict=True))
+
+
 def evidence(*sources, stage='zero_randomness', tensors=(), **fields):
   found = fields.pop('differences', ())
   return FailedStage(stage, tuple(found), tuple(tensors), tuple(sources), **fields)
@@ -512,6 +518,17 @@ _NEAR_MISSES = (
       stage='gradients',
       tensors=[*_SCALED, failed('gradient', _NUMBERS, 64 * _NUMBERS, 'v')],
       tf1_graph=graph('tf1', 'MatMul', dtype='float16'),
+    ),
+  ),
+  (
+    'other_draw',
+    evidence(source(('TruncatedNormal', 'Mul'), ('Mul',)), **drawing('TruncatedNormal')),
+    evidence(source(('Mul',), ('Mul',)), **drawing('TruncatedNormal')),  # elsewhere
+    evidence(  # as much as tf1, by seeds that are no state
+      source(('RandomUniform', 'Mul'), ('Mul',)), **drawing('RandomUniform')
+    ),
+    evidence(  # another one besides
+      source(('TruncatedNormal', 'Mul'), ('Mul',)), **drawing('TruncatedNormal', 'RandomUniform')
     ),
   ),
   (

@@ -106,6 +106,7 @@ CLASSES = (
   ('B77c', 'SEED'),
   ('B77d', 'SEED'),
   ('B77e', 'SEED'),
+  ('B77f', 'SEED'),
   ('B78', 'CKPT'),
   ('B79', 'CKPT'),
   ('B80', 'CKPT'),

@@ -157,6 +157,26 @@ class PerceptronDrawingInAnotherOrder(Perceptron):
   exchanged = True
 
 
+class Negatives(tiny_models.OneModel):
+  """Scores of negatives, sampled in training as frequent words are."""
+
+  sampler = staticmethod(tf.random.log_uniform_candidate_sampler)
+
+  def model(self, inputs, training, sampler=tf.random.log_uniform_candidate_sampler):
+    net = v1.layers.dense(inputs, 3, name='fc')
+    table = v1.get_variable('table', [20, 3])
+    if training:
+      table = tf.gather(table, sampler(tf.constant([[1], [4]], tf.int64), 1, 6, True, 20)[0])
+    return tf.matmul(net, table, transpose_b=True)
+
+  def port(self, inputs, training):
+    return self.model(inputs, training, self.sampler)
+
+
+class NegativesOfOneFrequency(Negatives):
+  sampler = staticmethod(tf.random.uniform_candidate_sampler)
+
+
 PORT_BUGS = (
   PortBug(
     'B74',
@@ -209,5 +229,16 @@ PORT_BUGS = (
     wrong=PerceptronDrawingInAnotherOrder,
     right=Perceptron,
     words=('two of a kind have changed places',),
+  ),
+  PortBug(
+    'B77f',
+    'another distribution',
+    tf1='nce_loss and sampled_softmax_loss sample by log_uniform_candidate_sampler',
+    mistake='samples by uniform_candidate_sampler',
+    stage=_CONSTANT,
+    wrong=NegativesOfOneFrequency,
+    right=Negatives,
+    words=('another distribution', 'uniform_candidate_sampler', 'log_uniform_candidate_sampler'),
+    causes=('other_draw',),
   ),
 )

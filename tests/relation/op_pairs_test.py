@@ -102,6 +102,22 @@ class PairingTest(absltest.TestCase):
     pairing = _pairing(build, lambda g: build(g, (3, 2)))
     self.assertEqual(_names(pairing), {'concat': 'concat', 'concat_1': 'concat_1'})
 
+  def test_calls_of_a_layer_in_another_order(self):
+    def build(g, order=('a', 'b'), middle='Relu'):
+      w = g.variable('w', _X)
+      for name in order:
+        # What is between differs, so that the product is found by its variable alone.
+        net = g.op(middle, f'{name}/{middle}', g.op('Neg', f'{name}/Neg', g.input(_X, name)))
+        number = order.index(name)
+        g.target(f'output {name}', g.op('Square', 'Sq', g.op('MatMul', f'dense_{number}', net, w)))
+
+    def other(g):
+      build(g, order=('b', 'a'), middle='Exp')
+
+    pairing = _pairing(build, other)
+    found = _names(pairing)
+    self.assertEqual((found['dense_0'], found['dense_1']), ('dense_1', 'dense_0'))
+
   def test_spellings_of_one_operation_go_together(self):
     def build(g, op_type='BiasAdd'):
       g.target('output', g.op(op_type, op_type, g.input(_X), g.variable('bias', _X[0])))

@@ -32,21 +32,25 @@ def climbed_to_failure(case: type[tf2verify.EquivalenceCase]) -> tf2verify.CaseV
 
 
 def causes_of(
-  test: absltest.TestCase, parent: type[tf2verify.EquivalenceCase], **settings: Any
+  test: absltest.TestCase,
+  parent: type[tf2verify.EquivalenceCase],
+  stage: str = 'zero_randomness',
+  **settings: Any,
 ) -> tuple[list[str], str]:
-  """Returns the causes of `zero_randomness`, none where it passes, and the text of the verdict.
+  """Returns the causes of a stage, none where it passes, and the text of the verdict.
 
   Args:
     test: the test.
     parent: the case.
+    stage: the last stage, and the one that may fail.
     settings: attributes of a case that inherits it.
   """
-  last = _NAMES.index('zero_randomness') + 1
+  last = _NAMES.index(stage) + 1
   verdict = tf2verify.verify(type('Case', (parent,), settings), _NAMES[:last])
   failed, text = verdict.first_failure, verdict.to_text()
   if failed is None:
     return [], text
-  test.assertEqual(failed.stage, 'zero_randomness', text)
+  test.assertEqual(failed.stage, stage, text)
   assert failed.diagnosis is not None
   return [cause.text for cause in failed.diagnosis.causes], text
 

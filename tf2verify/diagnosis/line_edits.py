@@ -39,6 +39,7 @@ _SECONDS = 4.0
 _MOST_OPERATIONS = 1500
 _MOST_MENDING = 3
 _MOST_PLACES = 4
+_MOST_BESIDE = 12
 # Other operands are many, and what comes after them is tried as well.
 _MOST_OPERANDS = 160
 # Of one group of proposals.
@@ -95,7 +96,9 @@ def _proposed(
 ) -> Iterator[tuple[Line, Proposal]]:
   """Yields proposals: those of settings, then the others, both for the lines at places first."""
   tf1, graph = looking.tf1.op_graph, looking.tf2.op_graph
-  shown = [*dict.fromkeys(one for place in places for one in _all_lines_at(graph, place))]
+  at = [one for place in places for one in _all_lines_at(graph, place)]
+  beside = [one for place in places for one in _lines_beside(looking, place)]
+  shown = [*dict.fromkeys((*at, *beside))]
   at_places, others = list[Line](), list[Line]()
   for line in lines_of_code(graph, behind):
     (at_places if line.place in shown else others).append(line)
@@ -124,6 +127,27 @@ def _all_lines_at(graph: OpGraph, place: Place) -> list[tuple[str, int]]:
   region = place.source.regions.tf2
   sources = (graph.ops[n].source for n in (*region.inner[::-1], region.end))
   return [*lines_at(place), *((one.path, one.line) for one in sources if one is not None)]
+
+
+def _lines_beside(looking: Looking, place: Place) -> Iterator[tuple[str, int]]:
+  """Yields the lines of what the port puts together with what a place yields, up to a partner.
+
+  Of a mask, say, that it multiplies by where tf1 has masked before.
+  """
+  graph, partners = looking.tf2.op_graph, looking.divergence.pairing.tf1_of
+  consumers = graph.consumers()
+  seen, pending = set[int](), [place.source.regions.tf2.end]
+  while pending and len(seen) < _MOST_BESIDE:
+    n = pending.pop(0)
+    # What follows a place, and what else that reads.
+    behind = {one for one in graph.ancestors([n]) if partners[one] is None} if n in seen else set()
+    for one in sorted(behind, reverse=True)[:_MOST_BESIDE]:
+      line = graph.ops[one].source
+      if line is not None and not graph.ops[one].is_leaf:
+        yield line.path, line.line
+    further = [one for one, _ in consumers[n] if partners[one] is None and one not in seen]
+    seen.update(further)
+    pending += further
 
 
 def _in_turn(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.code_lines import Line, Proposal
+from tf2verify.diagnosis.draw_proposals import other_draws
 from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.number_proposals import (
   SQUARE,
@@ -16,6 +17,7 @@ from tf2verify.diagnosis.number_proposals import (
   rounded,
   squares,
 )
+from tf2verify.diagnosis.patterns.draws import drawn_otherwise
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, other_end, slice_of
@@ -38,7 +40,7 @@ _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
 _MOVABLE = UNARY | frozenset((*_WITH_NUMBER, 'Pow'))
 _DEEPEST_AXIS = 5
 # How many of the first groups of proposals are numbers and attributes.
-OF_SETTINGS = 3
+OF_SETTINGS = 4
 _SEVERAL = 2
 
 
@@ -73,12 +75,14 @@ class Proposals:
     self._more_often = [pair for pair in counts if pair[1] not in self._numbers.further]
     self._consumers = tf2.consumers()
     self._slices = _all_slices(tf1, tf2)
+    self._drawn_otherwise = drawn_otherwise(tf1, tf2)
 
   def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield list(self._numbers.other_numbers(line))
     yield list(self._numbers.exchanged_numbers(line))
     yield list(self._flags(line))
+    yield list(other_draws(line, self._drawn_otherwise))
     for kind in sorted(UNARY & self.further):
       yield list(self._missing(line, [(kind, None)]))
     yield list(self._other_reductions(line))

@@ -35,6 +35,7 @@ TARGET_OF = {
   'global step': 'update of global step',
 }
 _GRADIENT = 'gradient '
+_MASKING = ('Mul', 'MulNoNan', 'Select', 'SelectV2')
 
 # Searches past sources without an effect: what they hide may be one again.
 _MOST_SEARCHES = 3
@@ -77,6 +78,8 @@ class Place:
   settings: tuple[NodeChange, ...]
   # Side and name of the operations before it that have no partner.
   unpaired: frozenset[tuple[str, str]]
+  # Whether the port alone masks what it yields: tf1 may have done that before, in another way.
+  masked_behind: bool = False
 
 
 class Looking:
@@ -234,7 +237,14 @@ class Looking:
     evidence = SourceEvidence(record, source.tf1, source.tf2_as_tf1, tuple(known))
     judged = zip(changes, standings, strict=True)
     sole = tuple(change for (_, change), standing in judged if standing is Standing.SOLE)
-    return Place(source, evidence, sole, self._unpaired(source))
+    return Place(source, evidence, sole, self._unpaired(source), self._is_masked_behind(source))
+
+  def _is_masked_behind(self, source: FoundSource) -> bool:
+    """Returns whether the port multiplies what it yields, or chooses from it, and tf1 does not."""
+    graph, partners = self.tf2.op_graph, self.divergence.pairing.tf1_of
+    readers = [n for n, _ in graph.consumers()[source.regions.tf2.end]]
+    own = {n for n, _ in self.tf1.op_graph.consumers()[source.regions.tf1.end]}
+    return any(partners[n] not in own and graph.ops[n].op_type in _MASKING for n in readers)
 
   def _unpaired(self, source: FoundSource) -> frozenset[tuple[str, str]]:
     pair = source.regions

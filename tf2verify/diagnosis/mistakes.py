@@ -104,6 +104,7 @@ class Mistake:
     """Whether what differs in the graph at its place is all that can make other values there."""
     known = self.first
     unsure = known.rewired or known.alone or known.reads_lists or not known.differences
+    unsure = unsure or self.places[0].masked_behind
     return len(self.places) == 1 and not unsure and not self.lists_any_many
 
   @property

@@ -149,12 +149,16 @@ class OtherOperands:
       others
       for others in self._by_count.get(len(own), ())
       if all(
-        one != other and other[0] < min(by) and self._is_like(one, other)
+        one != other and self._is_before(other[0], by) and self._is_like(one, other)
         for one, other, by in zip(own, others, readers, strict=True)
       )
     ]
     known.sort(key=lambda others: -others[0][0])
     return known[:_MOST_OTHERS]
+
+  def _is_before(self, position: int, readers: Sequence[int]) -> bool:
+    """Returns whether an operation is there before some; what is read may be listed later."""
+    return self._graph.ops[position].is_leaf or position < min(readers)
 
   def _is_like(self, one: TensorKey, other: TensorKey) -> bool:
     ops = self._graph.ops

@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
-from tf2verify.reference.graph_ops import reached
+from tf2verify.relation.nearest_pairs import NearestPairs, nearest
 from tf2verify.relation.op_names import Names
 
 # Op types that compute the same from the same inputs.
@@ -228,7 +228,11 @@ class Pairing:
     return True
 
   def _by_variable(self) -> bool:
-    """Pairs operations of one type that read the same variable at the same place, in order."""
+    """Pairs operations of one type that read the same variable at the same place.
+
+    Of several, the one that is computed from partners, then in order: a layer may be called in
+    another order.
+    """
     found = False
     for position, op in enumerate(self.tf1.ops):
       partner = self.tf2_of[position]
@@ -239,6 +243,7 @@ class Pairing:
         for reader, slot in self._tf2_consumers[partner]
         if self.tf1_of[reader] is None and self.tf2.ops[reader].op_type != TARGET
       ]
+      near = NearestPairs((self.tf1, self.tf2), (self.tf2_of, self.tf1_of))
       for reader, slot in self._tf1_consumers[position]:
         if not self._is_free(reader):
           continue
@@ -252,7 +257,7 @@ class Pairing:
           and _may_be_one(self.tf1.ops[reader], self.tf2.ops[other])
         ]
         if same and (op.op_type != 'input' or len(same) == 1):
-          self.add(reader, self._best(reader, same))
+          self.add(reader, self._best(reader, near.most_alike(reader, same)))
           found = True
     return found
 
@@ -333,8 +338,8 @@ class Pairing:
     sizes = _size(op), _size(other)
     if 'Random' not in op.op_type and None not in sizes and sizes[0] != sizes[1]:
       return False
-    ones = _nearest(self.tf1, tf1, self.tf2_of)
-    others = _nearest(self.tf2, tf2, self.tf1_of)
+    ones = nearest(self.tf1, tf1, self.tf2_of)
+    others = nearest(self.tf2, tf2, self.tf1_of)
     return any(self.tf2_of[one] in others for one in ones) or not (ones or others)
 
 
@@ -371,16 +376,6 @@ def _size(op: OpRecord) -> int | None:
     return None
   sizes = [size for size in shape if size is not None]
   return math.prod(sizes) if len(sizes) == len(shape) else None
-
-
-def _nearest(graph: OpGraph, end: int, partners: Sequence[int | None]) -> set[int]:
-  """Returns the nearest operations before one that have a partner."""
-
-  def before(position: int) -> list[int]:
-    return [producer for producer, _ in graph.ops[position].inputs]
-
-  found = reached(before(end), lambda one: before(one) if partners[one] is None else ())
-  return {position for position in found if partners[position] is not None}
 
 
 def _made_of_constants(graph: OpGraph) -> dict[tuple[str, str], list[int]]:

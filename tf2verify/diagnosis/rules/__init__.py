@@ -33,6 +33,7 @@ from tf2verify.diagnosis.rules.forward.activations import activation, activation
 from tf2verify.diagnosis.rules.forward.batch_norm_mode import batch_norm_mode
 from tf2verify.diagnosis.rules.forward.concat_order import concat_order
 from tf2verify.diagnosis.rules.forward.division_by_zero import division_by_zero
+from tf2verify.diagnosis.rules.forward.draws import other_draw
 from tf2verify.diagnosis.rules.forward.dropout import (
   dropout_position,
   dropout_presence,
@@ -177,6 +178,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('label_gradient', FailedStage, label_gradient),
   Rule('gradient_override', FailedStage, gradient_override),
   Rule('loss_scale', FailedStage, loss_scale),
+  Rule('other_draw', FailedStage, other_draw),
   Rule('dropout_rate', FailedStage, dropout_rate),
   Rule('dropout_presence', FailedStage, dropout_presence),
   Rule('noise_shape', FailedStage, noise_shape),

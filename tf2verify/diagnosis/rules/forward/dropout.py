@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
 from tf2verify.records.op_graph import OpGraph, OpRecord
+from tf2verify.reference.random_ops import is_random_op
 
 # How TensorFlow 1.x brings uniform numbers into a range, also into that from 0 to 1.
 _SCALING = ('Mul', 'Add', 'AddV2')
@@ -292,7 +293,7 @@ def _noise_presence(evidence: FailedStage) -> Cause | None:
   counts = [_draw_count(graph) for graph in (evidence.tf1_graph, evidence.tf2_graph)]
   for found in evidence.sources:
     drawn = [
-      next((op for op in path if 'Random' in op), '')
+      next((op for op in path if is_random_op(op)), '')
       for path in (found.source.tf1_path, found.source.tf2_path)
     ]
     if bool(drawn[0]) == bool(drawn[1]) or any(map(_masks, _paths(found))):
@@ -337,7 +338,7 @@ def _drawn_before(evidence: FailedStage, found: SourceEvidence, side: int) -> st
     return ''
   ends = [n for n, op in enumerate(graph.ops) if op.name == end]
   behind = [graph.ops[n] for n in sorted(graph.ancestors(ends))]
-  return next((op.name for op in reversed(behind) if 'Random' in op.op_type), '')
+  return next((op.name for op in reversed(behind) if is_random_op(op.op_type)), '')
 
 
 def _paths(found: SourceEvidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -357,7 +358,7 @@ def _draw_count(graph: OpGraph | None) -> int:
   """Returns how many operations of a graph draw random numbers, loops included."""
   if graph is None:
     return 0
-  own = sum('Random' in op.op_type for op in graph.ops)
+  own = sum(is_random_op(op.op_type) for op in graph.ops)
   return own + sum(_draw_count(function) for op in graph.ops for _, function in op.functions)
 
 
