@@ -23,7 +23,7 @@ from tf2verify.errors import (
 )
 from tf2verify.numerics import tolerance as tolerances
 from tf2verify.records.accepted import Change
-from tf2verify.records.diagnosis import Cause, Diagnosis
+from tf2verify.records.diagnosis import Cause
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 from tf2verify.safe_text import safe_line, safe_values
@@ -311,7 +311,7 @@ class Ladder:
     if verdict.status is not Status.FAILED or findings.compared.noun != 'tensors':
       return verdict
     if findings.failed_run is None and findings.inspection is None and not stage.diagnosed:
-      return _with_proven(verdict, findings)
+      return verdict
     # For failures only: 50 ms.
     from tf2verify.stages.experiments.stage_bench import bench_for
     from tf2verify.stages.failed_stage import Experimenting, diagnose_stage, with_diagnosis
@@ -376,16 +376,3 @@ class Ladder:
         left_out=frozenset(dict(StageSelection.of(case.stages).left_out)),
       )
     return self._under_test
-
-
-def _with_proven(verdict: StageVerdict, findings: Findings) -> StageVerdict:
-  """Returns a verdict with the causes that numbers prove as such, and not as what is likely."""
-  proven = tuple(cause for cause in findings.causes if cause.numbers)
-  if not proven:
-    return verdict
-  texts = {cause.text for cause in proven}
-  differences = tuple(
-    dataclasses.replace(found, hint='') if found.hint in texts else found
-    for found in verdict.differences
-  )
-  return dataclasses.replace(verdict, differences=differences, diagnosis=Diagnosis(causes=proven))

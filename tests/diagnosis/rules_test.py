@@ -111,6 +111,21 @@ def fused(size, image=(1, 1)):
   return g.graph()
 
 
+def of_output(*through):
+  """Returns evidence of a loss that reads an output, of which tf1 alone has a gradient."""
+  sides = []
+  for side, ways in (('tf1', [()] * len(through)), ('tf2', through)):
+    made = HandMade(side)
+    output = made.input(_NUMBERS, "outputs['a']")
+    parts = [made.op('Square', f's_{n}', output, through={0: way}) for n, way in enumerate(ways)]
+    made.target('loss value', made.op('AddV2', 'sum', *parts))
+    if side == 'tf1':
+      made.target("loss gradient outputs['a']", made.op('Mul', 'gradients/mul', output))
+    sides.append(made.graph())
+  found = [Difference('loss gradient', "outputs['a']", Aspect.PRESENCE, '', 'missing')]
+  return evidence(stage='loss', differences=found, **graphs(*sides))
+
+
 def drawing(*types):
   """Returns a graph of tf1 with draws, and one of the port with one draw of uniform numbers."""
   graphs = graph('tf1', *types, 'Mul'), graph('tf2', 'StatelessRandomUniformV2', 'Mul')
@@ -686,6 +701,12 @@ _NEAR_MISSES = (
       tf1_graph=labelled(1),
     ),
     evidence(stage='gradients', gradient_differences=(_STOPPED,), tf1_graph=labelled(1)),
+  ),
+  (
+    'stopped_output',
+    of_output(('StopGradient',), ('StopGradient',)),
+    of_output(('StopGradient',), ()),  # lost elsewhere: one way leads on to the loss
+    of_output((), ()),
   ),
   (
     'stop_gradient',

@@ -74,12 +74,12 @@ class CoverageTest(absltest.TestCase):
     )
 
   def test_classes_are_listed_once(self):
-    self.assertLen(CLASSES, 106)
-    self.assertLen(dict(CLASSES), 106)
+    self.assertLen(CLASSES, 107)
+    self.assertLen(dict(CLASSES), 107)
 
   def test_what_is_not_measured_is_said(self):
     numbered = {f'B{number:02}' for number in range(1, 99)}
-    parts = {f'B56{letter}' for letter in 'abcdefgh'} | {f'B77{letter}' for letter in 'abcde'}
+    parts = {f'B56{letter}' for letter in 'abcdefgh'} | {f'B77{letter}' for letter in 'abcdef'}
     self.assertEqual(set(dict(CLASSES)) | set(NOT_MEASURED), numbered | parts)
     self.assertEmpty(set(dict(CLASSES)) & set(NOT_MEASURED))
     for identifier, reason in NOT_MEASURED.items():

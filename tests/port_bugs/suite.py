@@ -33,8 +33,8 @@ from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.rules import RULES
 from tf2verify.stages import STAGES
 
-# About a training step as a whole: its mistake is planted in `tests/stages`.
-_OF_STEPS = ('inference_in_step',)
+# About a training step, or a loss, as a whole: its mistake is planted in `tests/stages`.
+_OF_STEPS = ('inference_in_step', 'stopped_output')
 RULES_OF_PLACES = frozenset(
   rule.name for rule in RULES if rule.reads is FailedStage and rule.name not in _OF_STEPS
 )

@@ -13,12 +13,13 @@ from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.value_texts import value_text
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
+from tf2verify.diagnosis.update_lines import line_of, line_of_others
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
 from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.records.op_graph import CONSTANT, VARIABLE, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import Pairing
 
 MOST_SOURCES = 12
@@ -43,13 +44,17 @@ def source_record(
   op, other = tf1.ops[pair.tf1.end], tf2.ops[pair.tf2.end]
   shown = _shown(tf1, pair.tf1, pair.tf2, tf2)
   other_shown = _shown(tf2, pair.tf2, pair.tf1, tf1)
+  other_line = other_shown.source if other_shown else line_of(tf2, other)
+  of_others = line_of_others(tf1, op, tf2, other)
+  if of_others is not None:
+    (other_line,) = of_others
   return Source(
     op.name,
     other.name,
     op.op_type,
     other.op_type,
-    _with_gradient(shown.source if shown else _line(tf1, op), tf1, pair.tf1),
-    _with_gradient(other_shown.source if other_shown else _line(tf2, other), tf2, pair.tf2),
+    _with_gradient(shown.source if shown else line_of(tf1, op), tf1, pair.tf1),
+    _with_gradient(other_line, tf2, pair.tf2),
     tuple(tf1.ops[n].op_type for n in (*pair.tf1.inner, pair.tf1.end)),
     tuple(tf2.ops[n].op_type for n in (*pair.tf2.inner, pair.tf2.end)),
     found.agreement.absolute,
@@ -74,7 +79,7 @@ def _start(graph: OpGraph, region: Region) -> SourceLine | None:
   if len(region.inner) <= _LONG_REGION:
     return None
   sizes = size_arithmetic(graph)
-  lines = (_line(graph, graph.ops[n]) for n in region.inner if n not in sizes)
+  lines = (line_of(graph, graph.ops[n]) for n in region.inner if n not in sizes)
   return next((line for line in lines if line is not None), None)
 
 
@@ -120,8 +125,8 @@ def _more_lines(tf2: OpGraph, pair: RegionPair, shown: OpRecord) -> tuple[Source
   positions = [*pair.tf2.inner, pair.tf2.end]
   if pair.is_rewired or len(pair.tf1.inner) > len(pair.tf2.inner):
     positions = [n for n, _ in pair.tf2.frontier if not tf2.ops[n].is_leaf] + positions
-  found = {line: None for n in positions if (line := _line(tf2, tf2.ops[n])) is not None}
-  first = _line(tf2, shown)
+  found = {line: None for n in positions if (line := line_of(tf2, tf2.ops[n])) is not None}
+  first = line_of(tf2, shown)
   places = {(line.path, line.line): line for line in found}
   if first is not None:
     places.pop((first.path, first.line), None)
@@ -296,16 +301,11 @@ def bare_source(tf1: tuple[OpGraph, int], tf2: tuple[OpGraph, int]) -> Source:
   """Returns a source of which no values are shown, from each side's graph and position in it."""
   (graph, position), (other_graph, partner) = tf1, tf2
   op, other = graph.ops[position], other_graph.ops[partner]
-  lines = _line(graph, op), _line(other_graph, other)
+  lines = line_of(graph, op), line_of(other_graph, other)
   types = op.op_type, other.op_type
   return Source(
     op.name, other.name, *types, *lines, types[:1], types[1:], 0.0, 0.0, False, None, None, ()
   )
-
-
-def _line(graph: OpGraph, op: OpRecord) -> SourceLine | None:
-  """Returns the line of an operation; of a target, that of the operation before it."""
-  return (graph.ops[op.inputs[0][0]] if op.op_type == TARGET else op).source
 
 
 def _with_gradient(line: SourceLine | None, graph: OpGraph, region: Region) -> SourceLine | None:

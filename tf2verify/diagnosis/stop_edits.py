@@ -1,9 +1,9 @@
-"""Gradients that the port is to stop where TF1 does.
+"""Gradients that the port is to stop where TF1 does, or is to let pass.
 
-The values agree, whatever stops a gradient: what TF1 stops is found in the port by its value.
+The values agree, whatever stops a gradient: what one side stops is found on the other by its value.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from tf2verify.diagnosis.code_lines import Line, Proposal
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.insertions import insertions
 from tf2verify.diagnosis.looking import Looking
+from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.numerics.agreement import agreement
-from tf2verify.records.op_graph import STOPS, OpGraph, TensorKey
+from tf2verify.records.op_graph import STOPS, NodeChange, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward
 
 _MOST = 8
@@ -21,26 +22,57 @@ _MOST_PLACES = 4
 
 
 def stop_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
-  """Yields stops of TF1 that the port lacks, each with the port's line; a few at most.
+  """Yields stops of one side alone, each with the port's line; a few at most.
 
-  Each one alone, then all together.
+  Each one alone, then all together: those that the port lacks, then those that it has.
 
   Args:
     looking: the search in the port as it is.
   """
   tf1, graph = looking.tf1.op_graph, looking.tf2.op_graph
   stopped = _values(looking.tf1, _stopped(tf1))
-  own = _values(looking.tf2, _stopped(graph)).values()
-  lacking = {key: value for key, value in stopped.items() if not _is_among(value, own)}
+  own = _values(looking.tf2, _stopped(graph))
+  lacking = {k: value for k, value in stopped.items() if not _is_among(value, own.values())}
   found = list(_missing(looking, lacking))[:_MOST]
-  yield from found
   # The last place of each.
   each = list({one.like: (line, one) for line, one in reversed(found)}.values())[::-1]
+  yield from _alone_and_together(found, each)
+  further = [key for key, value in own.items() if not _is_among(value, stopped.values())]
+  removed = [_removed(graph, key) for key in further[:_MOST]]
+  yield from _alone_and_together(removed, removed)
+
+
+_Edit = tuple[Line, Proposal]
+
+
+def _alone_and_together(found: Sequence[_Edit], each: Sequence[_Edit]) -> Iterator[_Edit]:
+  """Yields edits, then some of them as one."""
+  yield from found
   if len(each) > 1:
     changes = tuple(change for _, one in each for change in one.changes)
     line, first = each[0]
     text = '; '.join(one.text for _, one in each)
     yield line, Proposal(changes, first.tf1, first.tf2, text, first.like)
+
+
+def _removed(graph: OpGraph, key: TensorKey) -> _Edit:
+  """Returns that all that reads a tensor of the port through a stop reads the tensor itself."""
+  readers = [
+    (n, slot)
+    for n, op in enumerate(graph.ops)
+    for slot, read in enumerate(() if is_backward(op) else op.inputs)
+    if read == key and slot < len(op.through) and not STOPS.isdisjoint(op.through[slot])
+  ]
+  tensor = graph.ops[key[0]].tensors[key[1]]
+  changes = tuple(NodeChange(graph.ops[n].name, other=((slot, tensor),)) for n, slot in readers)
+  first = readers[0][0]
+  own = graph.ops[first]
+  place = '' if own.source is None else f' ({own.source.short})'
+  text = (
+    f'the port stops the gradient of {tensor_text(graph, key)}, which {own.name}{place} reads, tf1 '
+    'lets it pass: remove tf.stop_gradient there'
+  )
+  return Line(graph, (first,)), Proposal(changes, '', 'StopGradient', text, None, 'gradient')
 
 
 def _stopped(graph: OpGraph) -> list[TensorKey]:

@@ -1,4 +1,4 @@
-"""Losses that hand no gradient to an output of the model, on one side."""
+"""Losses of which one side alone stops the gradient of an output: wherever it reads it, or once."""
 
 import abc
 
@@ -6,131 +6,61 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
 
-import tf2verify
-from tests.stages.losses.loss_experiments_test import loss_of
+from tests.stages import tiny_models
+from tests.stages.first_failure import causes_of
 
 v1 = tf.compat.v1
+_STAGE = 'loss'
 
 
-class Rewards(tf2verify.EquivalenceCase, abc.ABC):
-  """Values of a state, and of the next one, which the loss takes as given."""
+class Agreeing(tiny_models.OneModel, abc.ABC):
+  """A student and a teacher; the loss of each reads both, written differently on the two sides."""
 
-  def build_tf1_graph(self, inputs, training):
-    net = v1.layers.dense(inputs, 4, name='q')
-    return {'q': net, 'next': v1.layers.dense(-inputs, 4, name='next')}
+  stop_in_tf1 = stop_twice = stop_once = staticmethod(tf.identity)
 
-  def make_tf2_layer(self):
-    class Port(tf.keras.layers.Layer):
-      def __init__(self):
-        super().__init__(name='port')
-        self.q = tf.keras.layers.Dense(4, name='q')
-        self.next = tf.keras.layers.Dense(4, name='next')
-
-      def call(self, inputs):
-        return {'q': self.q(inputs), 'next': self.next(-inputs)}
-
-    return Port()
-
-  def variable_names(self, name):
-    return 'port/' + name
-
-  def make_inputs(self):
-    return tf2verify.normal_inputs((4, 3))
+  def model(self, inputs, training):
+    return {name: v1.layers.dense(inputs, 3, name=name) for name in ('student', 'teacher')}
 
   def make_labels(self):
-    return np.array([1.0, -0.5, 0.25, 2.0], np.float32)
+    return np.array([0.5, 1.0, -1.0, 2.0], np.float32)
 
   def tf1_loss(self, outputs, labels):
-    goal = tf.stop_gradient(labels + 0.9 * tf.reduce_max(outputs['next'], 1))
-    return tf.reduce_mean(tf.square(goal - tf.reduce_max(outputs['q'], 1)))
+    student, teacher = outputs['student'], self.stop_in_tf1(outputs['teacher'])
+    agreement = tf.reduce_mean(tf.square(student - teacher))
+    return agreement + tf.reduce_mean(tf.square(tf.reduce_sum(teacher, 1) - labels))
+
+  def tf2_loss(self, outputs, labels):
+    teacher = self.stop_twice(outputs['teacher'])
+    apart = tf.math.squared_difference(outputs['student'], self.stop_once(teacher))
+    error = tf.keras.losses.MeanSquaredError()(labels, tf.einsum('bc->b', teacher))
+    return tf.reduce_sum(apart) / tf.cast(tf.size(apart), tf.float32) + error
+
+
+_STOP = staticmethod(tf.stop_gradient)
 
 
 class StoppedOutputsTest(absltest.TestCase):
-  def cause(self, tf2_loss, tf1_loss=Rewards.tf1_loss):
-    hooks = {'tf2_loss': tf2_loss, 'tf1_loss': tf1_loss}
-    self.verdict = loss_of(type('Case', (Rewards,), hooks))
-    self.assertIs(self.verdict.status, tf2verify.Status.FAILED)
-    (cause,) = self.verdict.diagnosis.causes
-    self.assertEqual(self.verdict.to_text().count(cause.text[:20]), 1)
-    return cause
+  def test_right(self):
+    for settings in ({}, {'stop_in_tf1': _STOP, 'stop_twice': _STOP}):
+      found, text = causes_of(self, Agreeing, _STAGE, **settings)
+      self.assertEmpty(found, text)
+      self.assertNotIn('FAILED', text)
 
-  def test_gradient_that_the_port_does_not_stop(self):
-    def tf2_loss(self, outputs, labels):
-      goal = labels + 0.9 * tf.reduce_max(outputs['next'], 1)
-      return tf.reduce_mean(tf.square(goal - tf.reduce_max(outputs['q'], 1)))
+  def test_the_port_stops_one_of_two_ways(self):
+    [found], text = causes_of(self, Agreeing, _STAGE, stop_once=_STOP)
+    self.assertIn("the port stops the gradient of the input outputs['teacher']", found)
+    self.assertIn('(stopped_outputs_test.py:', found)
+    self.assertIn('proven', text)
 
-    cause = self.cause(tf2_loss)
-    self.assertTrue(cause.is_proven)
-    self.assertRegex(
-      cause.text,
-      r"^tf1 stops the gradient at outputs\['next'\] \(stopped_outputs_test\.py:\d+\), and the "
-      r'port does not: put tf\.stop_gradient there$',
-    )
+  def test_the_port_stops_all_ways(self):
+    [found], text = causes_of(self, Agreeing, _STAGE, stop_twice=_STOP)
+    self.assertIn("the loss of the port stops the gradient of outputs['teacher']", found, text)
+    self.assertIn('(read at stopped_outputs_test.py:', found)
 
-  def test_gradient_that_the_port_alone_stops(self):
-    def tf1_loss(self, outputs, labels):
-      return tf.reduce_mean(tf.square(outputs['next'] - outputs['q']))
-
-    def tf2_loss(self, outputs, labels):
-      return tf.reduce_mean(tf.square(outputs['next'] - tf.stop_gradient(outputs['q'])))
-
-    cause = self.cause(tf2_loss, tf1_loss)
-    self.assertTrue(cause.is_proven)
-    self.assertIn("the port stops the gradient at outputs['q'] (stopped_outputs_test", cause.text)
-    self.assertIn('and tf1 does not: remove what stops it', cause.text)
-
-  def test_gradient_that_is_stopped_at_the_other_output(self):
-    def tf1_loss(self, outputs, labels):
-      return tf.reduce_mean(tf.square(outputs['q'] - tf.stop_gradient(outputs['next'])))
-
-    def tf2_loss(self, outputs, labels):
-      return tf.reduce_mean(tf.square(tf.stop_gradient(outputs['q']) - outputs['next']))
-
-    cause = self.cause(tf2_loss, tf1_loss)
-    self.assertTrue(cause.is_proven)
-    self.assertRegex(cause.text, r"tf1 stops .*\['next'\] .* and the port stops .*\['q'\] .*: stop")
-
-  def test_rounding_stops_it_as_well(self):
-    def tf1_loss(self, outputs, labels):
-      return tf.reduce_mean(tf.square(outputs['next']) + tf.round(outputs['q']))
-
-    def tf2_loss(self, outputs, labels):
-      rounded = outputs['q'] + tf.stop_gradient(tf.round(outputs['q']) - outputs['q'])
-      return tf.reduce_mean(tf.square(outputs['next']) + rounded)
-
-    cause = self.cause(tf2_loss, tf1_loss)
-    self.assertIn("tf1 stops the gradient at outputs['q'] (stopped_outputs_test", cause.text)
-
-  def test_values_that_differ_as_well_are_not_said_to_agree(self):
-    def tf2_loss(self, outputs, labels):
-      goal = labels + 0.8 * tf.reduce_max(outputs['next'], 1)
-      return tf.reduce_mean(tf.square(goal - tf.reduce_max(outputs['q'], 1)))
-
-    verdict = loss_of(type('Case', (Rewards,), {'tf2_loss': tf2_loss}))
-    self.assertNotIn('nothing else of the losses', verdict.to_text())
-    self.assertIn('0.8', verdict.to_text())
-
-
-class OtherOutputTest(absltest.TestCase):
-  def test_output_that_the_port_does_not_read_is_no_size_that_it_depends_on(self):
-    """Of outputs that one side alone reads, the first example is not made."""
-
-    def tf1_loss(self, outputs, labels):
-      best = tf.argmax(outputs['q'], 1)  # another one than in the next state, of some examples
-      return tf.reduce_mean(tf.gather(outputs['next'], best, axis=1, batch_dims=1) * labels)
-
-    def tf2_loss(self, outputs, labels):
-      best = tf.argmax(outputs['next'], 1)
-      return tf.reduce_mean(tf.gather(outputs['next'], best, axis=1, batch_dims=1) * labels)
-
-    def make_inputs(self):
-      return tf2verify.normal_inputs((4, 3), seed=5)
-
-    hooks = {'tf1_loss': tf1_loss, 'tf2_loss': tf2_loss, 'make_inputs': make_inputs}
-    verdict = loss_of(type('Case', (Rewards,), hooks))
-    self.assertIs(verdict.status, tf2verify.Status.FAILED)
-    self.assertNotIn('is written into tf2_loss', verdict.to_text())
-    self.assertIn("outputs['q']", verdict.to_text())
+  def test_tf1_stops_all_ways(self):
+    [found], text = causes_of(self, Agreeing, _STAGE, stop_in_tf1=_STOP)
+    self.assertIn("the loss of tf1 stops the gradient of outputs['teacher']", found, text)
+    self.assertIn('put tf.stop_gradient into the port', found)
 
 
 if __name__ == '__main__':

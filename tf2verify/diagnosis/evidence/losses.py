@@ -85,24 +85,6 @@ class ExtremeLosses:
   finite_only: bool  # whether all of these are compared for being finite alone
 
 
-@dataclasses.dataclass(frozen=True)
-class StoppedOutput:
-  """An output of the model by which a loss has no gradient, where the other side's has one."""
-
-  place: str  # as findings call it: `outputs['q']`
-  is_read: bool  # whether the loss is computed from it at all
-  lines: tuple[SourceLine, ...]  # those that read what the gradient is stopped at
-
-
-@dataclasses.dataclass(frozen=True)
-class StoppedOutputs:
-  """All such outputs."""
-
-  tf1: tuple[StoppedOutput, ...]  # those of the reference
-  tf2: tuple[StoppedOutput, ...]  # those of the port
-  is_all: bool  # whether nothing else of the losses differs
-
-
 def loss_evidence(
   tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[str]
 ) -> Iterator[LossOfOutput | LossEvidence]:

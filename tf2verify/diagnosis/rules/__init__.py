@@ -15,7 +15,6 @@ from tf2verify.diagnosis.evidence.losses import (
   LossOfOutput,
   MetricEvidence,
   RepeatedLoss,
-  StoppedOutputs,
   TotalLossEvidence,
 )
 from tf2verify.diagnosis.evidence.modes import ModeEvidence, PythonState
@@ -72,7 +71,11 @@ from tf2verify.diagnosis.rules.forward.softmax_masks import (
 )
 from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_override
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
-from tf2verify.diagnosis.rules.gradients.stopped import label_gradient, stop_gradient
+from tf2verify.diagnosis.rules.gradients.stopped import (
+  label_gradient,
+  stop_gradient,
+  stopped_output,
+)
 from tf2verify.diagnosis.rules.initial_values import distributions
 from tf2verify.diagnosis.rules.initial_values.initializer_scale import initializer_scale
 from tf2verify.diagnosis.rules.losses import batches, totals
@@ -81,7 +84,6 @@ from tf2verify.diagnosis.rules.losses.clipped_logits import clipped_logits
 from tf2verify.diagnosis.rules.losses.denominators import loss_denominator
 from tf2verify.diagnosis.rules.losses.formulas import loss_formula
 from tf2verify.diagnosis.rules.losses.smoothing import label_smoothing
-from tf2verify.diagnosis.rules.losses.stopped_output import stopped_output
 from tf2verify.diagnosis.rules.losses.unread_weights import unread_weights
 from tf2verify.diagnosis.rules.modes import modes
 from tf2verify.diagnosis.rules.rule import Rule
@@ -187,6 +189,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('concat_order', FailedStage, concat_order),
   Rule('division_by_zero', FailedStage, division_by_zero),
   Rule('stop_gradient', FailedStage, stop_gradient),
+  Rule('stopped_output', FailedStage, stopped_output),
   # Losses and metrics.
   Rule('loss_formula', LossOfOutput, loss_formula),
   Rule('label_smoothing', LossOfOutput, label_smoothing),
@@ -201,7 +204,6 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('loss_added_twice', TotalLossEvidence, totals.loss_added_twice),
   Rule('regularization_of_variables', TotalLossEvidence, totals.regularization_of_variables),
   Rule('regularization_factor', TotalLossEvidence, totals.regularization_factor),
-  Rule('stopped_output', StoppedOutputs, stopped_output),
   Rule('auc_summation', MetricEvidence, auc_summation),
   # Training steps.
   Rule('loss_of_next_step', TrainingEvidence, losses.loss_of_next_step),

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Collection
 
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import INPUT, STOPS, VARIABLE, OpGraph, TensorKey
+from tf2verify.records.op_graph import STOPS, VARIABLE, OpGraph, TensorKey
 from tf2verify.relation.proof.proving import Proof, Side
 
 _FLOATING = ('float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128')
@@ -142,34 +142,6 @@ def lines_of_stops(graph: OpGraph, target: str) -> tuple[SourceLine, ...]:
   stopped = _flow(graph, (target,)).stopped.values()
   lines = (graph.ops[readers[0]].source for readers in stopped)
   return tuple(dict.fromkeys(line for line in lines if line is not None))
-
-
-def stops_of_input(graph: OpGraph, leaf: str, target: str) -> tuple[SourceLine, ...] | None:
-  """Returns the lines at which the gradient of a target by an input ends, each once.
-
-  Args:
-    graph: the graph.
-    leaf: name of the input.
-    target: of what is differentiated.
-
-  Returns:
-    The lines that read what it is stopped at; None if the target is not computed from the input.
-  """
-  end = graph.targets().get(target)
-  starts = {n for n, op in enumerate(graph.ops) if op.op_type == INPUT and op.name == leaf}
-  if end is None:
-    return None
-  behind = {end, *graph.ancestors([end])}
-  made: set[int] = set()
-  lines: list[SourceLine] = []
-  for position, op in enumerate(graph.ops):
-    read = [slot for slot, key in enumerate(op.inputs) if key[0] in made]
-    if position in starts or read:
-      made.add(position)
-    stops = op.op_type in _FLAT or any(_stops(op.through, slot) for slot in read)
-    if read and position in behind and stops and op.source is not None:
-      lines.append(op.source)
-  return tuple(dict.fromkeys(lines)) if end in made else None
 
 
 def _terms(side: Side, flow: _Flow) -> dict[int, int]:

@@ -47,7 +47,6 @@ from tf2verify.stages.losses.results import (
   summed,
   table_of_losses,
 )
-from tf2verify.stages.losses.stopped_outputs import stopped_outputs
 from tf2verify.stages.losses.without_variables import without_variables
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
@@ -139,9 +138,10 @@ class SeparateLosses:
     """Returns what to look into for the first operation that differs; None without any."""
     # The model's own come first, and none at all where the port's loss changes from call to call.
     examples = {result.example.name: result for result in self._results}
-    for name, result in list(examples.items()):
-      examples[name + TRACED] = result
-    failed = {d.run for d in self._comparison.differences if d.aspect is not Aspect.PRESENCE}
+    examples |= {name + TRACED: result for name, result in examples.items()}
+    known = self._comparison.differences
+    failed = {d.run for d in known if d.aspect is not Aspect.PRESENCE}
+    failed = failed or {d.run for d in known if d.quantity == GRADIENT}  # stopped on one side
     found = next((name for name in examples if name in failed), None)
     if found is None:
       return None
@@ -356,9 +356,7 @@ class SeparateLosses:
     if not any(d.quantity in (LOSS, GRADIENT) for d in self._comparison.differences):
       return
     results = self._results
-    self.causes = self._causes_of(results) or stopped_outputs(
-      self._comparison.differences, self._model, (self._tf1.inspectable, self._tf2.inspectable)
-    )
+    self.causes = self._causes_of(results)
     self._hint = self.causes[0].text if self.causes else ''
     if not self._hint:
       self._hint = self._where_they_differ()

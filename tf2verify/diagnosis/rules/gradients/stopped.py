@@ -2,8 +2,10 @@
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, GraphDifference
-from tf2verify.records.op_graph import STOPS, OpGraph
+from tf2verify.records.op_graph import INPUT, STOPS, TARGET, OpGraph
+from tf2verify.relation.op_pairs import is_backward
 
+_LOSS_GRADIENT = 'loss gradient'
 _LABELS = 1  # input number of the cross entropy
 
 
@@ -13,6 +15,8 @@ def stop_gradient(evidence: FailedStage) -> Cause | None:
   Looks for an input whose gradient is stopped on one side only.
   """
   graph = evidence.tf1_graph
+  if stopped_output(evidence) is not None:
+    return None  # one of its places
   for difference in evidence.gradient_differences:
     if graph is not None and leads_to_labels(graph, difference.op):
       continue  # a rule of its own
@@ -28,6 +32,56 @@ def stop_gradient(evidence: FailedStage) -> Cause | None:
         f'{place}: {difference.tf1} (tf1), {difference.tf2} (tf2)',
       )
   return None
+
+
+def stopped_output(evidence: FailedStage) -> Cause | None:
+  """The loss of one side stops the gradient of an output wherever it reads it.
+
+  Looks for an output with a gradient on one side alone, which the loss of the other one reads
+  through stops only.
+  """
+  graphs = evidence.tf1_graph, evidence.tf2_graph
+  if None in graphs:
+    return None
+  for name in dict.fromkeys(d.tf1_subject for d in evidence.differences):
+    has = [graph is not None and f'{_LOSS_GRADIENT} {name}' in graph.targets() for graph in graphs]
+    if has[0] == has[1]:
+      continue
+    side = 1 if has[0] else 0
+    graph = graphs[side]
+    readers = [] if graph is None else _stopped_readers(graph, name)
+    if graph is None or not readers:
+      continue
+    one, other = ('the port', 'tf1') if side else ('tf1', 'the port')
+    ops = [graph.ops[n] for n in readers]
+    lines = dict.fromkeys(op.source.short for op in ops if op.source is not None)
+    place = f' (read at {", ".join(lines)})' if lines else ''
+    return Cause(
+      f'the loss of {one} stops the gradient of {name}{place}, that of {other} lets it pass: '
+      f'{"remove" if side else "put"} tf.stop_gradient{" there" if side else " into the port"}',
+      f'{", ".join(op.name for op in ops)} in {one}: StopGradient before what it reads',
+    )
+  return None
+
+
+def _stopped_readers(graph: OpGraph, name: str) -> list[int]:
+  """Returns what reads an input, or what follows from it, through a stop.
+
+  Nothing where another way than through a stop leads on to the loss.
+  """
+  reached = {n for n, op in enumerate(graph.ops) if (op.op_type, op.name) == (INPUT, name)}
+  found = []
+  for n, op in enumerate(graph.ops):
+    slots = [slot for slot, (producer, _) in enumerate(op.inputs) if producer in reached]
+    if not slots or is_backward(op):
+      continue
+    stopped = [slot < len(op.through) and _stops(op.through[slot]) for slot in slots]
+    if any(stopped):
+      found.append(n)
+    if not all(stopped):
+      reached.add(n)
+  is_whole = all(graph.ops[n].op_type != TARGET for n in reached)
+  return found if is_whole else []
 
 
 def is_stopped_on_one_side(difference: GraphDifference) -> bool:
