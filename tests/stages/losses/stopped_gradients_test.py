@@ -63,8 +63,8 @@ class StoppedOutputsTest(absltest.TestCase):
     self.assertTrue(cause.is_proven)
     self.assertRegex(
       cause.text,
-      r"^tf1 stops the gradient at outputs\['next'\] \(stopped_outputs_test\.py:\d+\), and the "
-      r'port does not: put tf\.stop_gradient there$',
+      r"^the loss of tf1 stops the gradient of outputs\['next'\] \(read at "
+      r'stopped_gradients_test\.py:\d+\), that of the port lets it pass: put tf\.stop_gradient',
     )
 
   def test_gradient_that_the_port_alone_stops(self):
@@ -76,8 +76,8 @@ class StoppedOutputsTest(absltest.TestCase):
 
     cause = self.cause(tf2_loss, tf1_loss)
     self.assertTrue(cause.is_proven)
-    self.assertIn("the port stops the gradient at outputs['q'] (stopped_outputs_test", cause.text)
-    self.assertIn('and tf1 does not: remove what stops it', cause.text)
+    self.assertIn("the port stops the gradient of outputs['q'] (read at stopped_grad", cause.text)
+    self.assertIn('that of tf1 lets it pass: remove tf.stop_gradient there', cause.text)
 
   def test_gradient_that_is_stopped_at_the_other_output(self):
     def tf1_loss(self, outputs, labels):
@@ -88,7 +88,9 @@ class StoppedOutputsTest(absltest.TestCase):
 
     cause = self.cause(tf2_loss, tf1_loss)
     self.assertTrue(cause.is_proven)
-    self.assertRegex(cause.text, r"tf1 stops .*\['next'\] .* and the port stops .*\['q'\] .*: stop")
+    self.assertRegex(
+      cause.text, r"tf1 stops .*\['next'\] .* the port stops .*\['q'\] .*: stop it where"
+    )
 
   def test_rounding_stops_it_as_well(self):
     def tf1_loss(self, outputs, labels):
@@ -99,7 +101,7 @@ class StoppedOutputsTest(absltest.TestCase):
       return tf.reduce_mean(tf.square(outputs['next']) + rounded)
 
     cause = self.cause(tf2_loss, tf1_loss)
-    self.assertIn("tf1 stops the gradient at outputs['q'] (stopped_outputs_test", cause.text)
+    self.assertIn("the loss of tf1 stops the gradient of outputs['q']", cause.text)
 
   def test_values_that_differ_as_well_are_not_said_to_agree(self):
     def tf2_loss(self, outputs, labels):

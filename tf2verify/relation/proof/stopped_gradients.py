@@ -14,7 +14,7 @@ from tf2verify.relation.proof.proving import Proof, Side
 
 _FLOATING = ('float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128')
 # Of these no gradient flows back.
-_FLAT = frozenset(('Floor', 'Ceil', 'Round', 'Rint', 'Sign', 'ZerosLike', 'OnesLike', 'FloorDiv'))
+FLAT = frozenset(('Floor', 'Ceil', 'Round', 'Rint', 'Sign', 'ZerosLike', 'OnesLike', 'FloorDiv'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _flow(graph: OpGraph, targets: Collection[str]) -> _Flow:
   while pending:
     position = pending.pop()
     op = graph.ops[position]
-    for slot, key in enumerate(() if op.op_type in _FLAT else op.inputs):
+    for slot, key in enumerate(() if op.op_type in FLAT else op.inputs):
       if key[0] not in varies or not _is_floating(graph, key):
         continue
       if _stops(op.through, slot):
@@ -189,7 +189,7 @@ def _live(graph: OpGraph, stops: bool = True) -> set[int]:
     if op.op_type == VARIABLE or any(
       key[0] in live and _is_floating(graph, key) and not (stops and _stops(op.through, slot))
       for slot, key in enumerate(op.inputs)
-      if op.op_type not in _FLAT
+      if op.op_type not in FLAT
     ):
       live.add(position)
   return live

@@ -1,11 +1,16 @@
 """Gradients that are stopped on one side only."""
 
+from collections.abc import Mapping, Sequence
+
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, GraphDifference
-from tf2verify.records.op_graph import INPUT, STOPS, TARGET, OpGraph
+from tf2verify.records.difference import Aspect
+from tf2verify.records.op_graph import INPUT, STOPS, TARGET, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.proof.stopped_gradients import FLAT
 
 _LOSS_GRADIENT = 'loss gradient'
+_SIDES = ('tf1', 'the port')
 _LABELS = 1  # input number of the cross entropy
 
 
@@ -37,31 +42,50 @@ def stop_gradient(evidence: FailedStage) -> Cause | None:
 def stopped_output(evidence: FailedStage) -> Cause | None:
   """The loss of one side stops the gradient of an output wherever it reads it.
 
-  Looks for an output with a gradient on one side alone, which the loss of the other one reads
-  through stops only.
+  Looks for outputs with a gradient on one side alone, which the loss of the other one reads
+  through stops only, or through what has no gradient.
   """
   graphs = evidence.tf1_graph, evidence.tf2_graph
-  if None in graphs:
-    return None
-  for name in dict.fromkeys(d.tf1_subject for d in evidence.differences):
+  found: list[dict[str, list[OpRecord]]] = [{}, {}]
+  names = dict.fromkeys(d.tf1_subject for d in evidence.differences)
+  for name in names:
     has = [graph is not None and f'{_LOSS_GRADIENT} {name}' in graph.targets() for graph in graphs]
-    if has[0] == has[1]:
-      continue
     side = 1 if has[0] else 0
     graph = graphs[side]
-    readers = [] if graph is None else _stopped_readers(graph, name)
-    if graph is None or not readers:
-      continue
-    one, other = ('the port', 'tf1') if side else ('tf1', 'the port')
-    ops = [graph.ops[n] for n in readers]
-    lines = dict.fromkeys(op.source.short for op in ops if op.source is not None)
-    place = f' (read at {", ".join(lines)})' if lines else ''
-    return Cause(
-      f'the loss of {one} stops the gradient of {name}{place}, that of {other} lets it pass: '
-      f'{"remove" if side else "put"} tf.stop_gradient{" there" if side else " into the port"}',
-      f'{", ".join(op.name for op in ops)} in {one}: StopGradient before what it reads',
+    readers = [] if graph is None or has[0] == has[1] else _stopped_readers(graph, name)
+    if graph is not None and readers:
+      found[side][name] = [graph.ops[n] for n in readers]
+  if not any(found):
+    return None
+  tf1, port = (_stopped_text(one) for one in found)
+  if tf1 and port:
+    text = f'the loss of tf1 {tf1}, that of the port {port}: stop it where tf1 does'
+  elif tf1:
+    text = (
+      f'the loss of tf1 {tf1}, that of the port lets it pass: put tf.stop_gradient into the port'
     )
-  return None
+  else:
+    text = f'the loss of the port {port}, that of tf1 lets it pass: remove tf.stop_gradient there'
+  ops = [
+    (op.name, side) for side, by in zip(_SIDES, found, strict=True) for o in by.values() for op in o
+  ]
+  seen = '; '.join(f'{name} in {side}' for name, side in dict.fromkeys(ops))
+  is_all = all(d.aspect is Aspect.PRESENCE for d in evidence.differences)
+  is_all = is_all and names.keys() == {*found[0], *found[1]}
+  return Cause(
+    text,
+    f'{seen}: StopGradient before what it reads',
+    numbers='nothing else of the losses and their gradients differs' if is_all else '',
+  )
+
+
+def _stopped_text(found: Mapping[str, Sequence[OpRecord]]) -> str:
+  """Returns of which outputs a loss stops the gradient, with the lines; '' for none."""
+  said = []
+  for name, ops in found.items():
+    lines = dict.fromkeys(op.source.short for op in ops if op.source is not None)
+    said.append(f'{name} (read at {", ".join(lines)})' if lines else name)
+  return f'stops the gradient of {" and ".join(said)}' if said else ''
 
 
 def _stopped_readers(graph: OpGraph, name: str) -> list[int]:
@@ -75,7 +99,8 @@ def _stopped_readers(graph: OpGraph, name: str) -> list[int]:
     slots = [slot for slot, (producer, _) in enumerate(op.inputs) if producer in reached]
     if not slots or is_backward(op):
       continue
-    stopped = [slot < len(op.through) and _stops(op.through[slot]) for slot in slots]
+    is_flat = op.op_type in FLAT
+    stopped = [is_flat or (slot < len(op.through) and _stops(op.through[slot])) for slot in slots]
     if any(stopped):
       found.append(n)
     if not all(stopped):
