@@ -85,6 +85,19 @@ def own_failure(
   )
 
 
+def with_reason(blocked: StageVerdict, tried: StageVerdict, stands_alone: bool) -> StageVerdict:
+  """Returns the verdict of a stage that shows nothing of its own, with why it does not.
+
+  Args:
+    blocked: that verdict.
+    tried: that of the stage, run although it is blocked.
+    stands_alone: whether what it compares does not depend on the stages before it.
+  """
+  if not stands_alone or tried.status is not Status.NOT_APPLICABLE or not tried.reason:
+    return blocked
+  return dataclasses.replace(blocked, notes=(*blocked.notes, f'looked into: {tried.reason}'))
+
+
 def _is_own(cause: Cause, numbers: set[int]) -> bool:
   if cause.experiment is not None:
     return cause.experiment.number in numbers

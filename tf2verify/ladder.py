@@ -231,7 +231,7 @@ class Ladder:
       self._is_beyond = False
     earlier = [one for one in self._verdicts.values() if one.number < number]
     own = beyond.own_failure(verdict, attempt.causes, earlier, stage.stands_alone)
-    found = blocked if own is None else own
+    found = beyond.with_reason(blocked, verdict, stage.stands_alone) if own is None else own
     return dataclasses.replace(found, seconds=time.perf_counter() - start)
 
   def _accepting(self, stage: type[Stage], number: int, attempt: Attempt) -> StageVerdict:

@@ -86,7 +86,11 @@ def compare_updates(case: CaseUnderTest) -> Findings:
     raise NotApplicable('a variable has no counterpart, so the gradients are not those of tf1')
   found = _looked(case, applied=False)
   if found.number and not found.causes:
-    raise NotApplicable('what differs is not known to be in the update')
+    first = found.comparison.differences[0]
+    raise NotApplicable(
+      f'given the gradients of tf1, {first.quantity} {first.subject} differs as well, and no cause '
+      'is known: the update may have a mistake of its own, or regularize what the loss of tf1 does'
+    )
   causes = list(found.causes)
   if found.is_of_clipping:
     told = {cause.text for cause in causes}
