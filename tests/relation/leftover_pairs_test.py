@@ -62,6 +62,17 @@ class PartsTest(absltest.TestCase):
       ['m/v -> a/s, p/a/t/k', 'n/v -> b/s, p/b/t/k'],
     )
 
+  def test_what_one_variable_is_made_of_is_no_part_of_another_one(self):
+    tf1 = {'squeeze/kernel': (8, 2), 'excite/kernel': (2, 8)}
+    tf2 = {'p/squeeze/kernel': (8, 1), 'p/excite/kernel': (1, 8)}
+    taken = [
+      name
+      for _, alternatives in leftover_pairs({}, tf1, tf2)
+      for entry in alternatives[0]
+      for name in entry.tf2
+    ]
+    self.assertLen(set(taken), len(taken))
+
   def test_what_does_not_make_the_whole_is_no_part(self):
     for others in ({'a': (6,)}, {'a': (6,), 'b': (6,), 'c': (6,)}, {'a': (5,), 'b': (7,)}):
       self.assertEqual(parts({'v': (2, 6)}, others), [])

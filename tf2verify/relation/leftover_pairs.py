@@ -59,9 +59,15 @@ def leftover_pairs(
         _remove(left, ones, others)
     for find in (of_parts, parts_and_one):
       for alternatives in find(_inside(left[0], scope), _inside(left[1], other)):
+        if not all(_are_left(left, entry) for entry in alternatives[0]):
+          continue  # what one variable was just found to be made of is no part of another one
         yield f'the only parts of this size that are left in {scope or "the model"}', alternatives
         for entry in alternatives[0]:
           _remove(left, entry.tf1, entry.tf2)
+
+
+def _are_left(left: Sequence[dict[str, Shape]], entry: MapEntry) -> bool:
+  return left[0].keys() >= set(entry.tf1) and left[1].keys() >= set(entry.tf2)
 
 
 def _remove(left: Sequence[dict[str, Shape]], ones: Sequence[str], others: Sequence[str]) -> None:
