@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from tf2verify.diagnosis.adjacent import part_adjacent
 from tf2verify.diagnosis.bench import Left, LookedAt
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds
 from tf2verify.diagnosis.divergence.cuts import pair_cuts
@@ -129,6 +130,7 @@ class Looking:
     tf1, tf2 = self.tf1, self.tf2
     self.divergence = Divergence(tf1, tf2, self._targets, self._whole)
     pair_cuts(self.divergence, tf1, tf2)
+    part_adjacent(self.divergence, tf1, tf2)
     self._narrowing = Narrowing(tf1, tf2, self.divergence)
     self.comparison = GraphComparison(self.divergence.pairing)
     self._trials = Trials(tf1, tf2, self.divergence.ends, self.divergence.as_tf2)
@@ -188,6 +190,8 @@ class Looking:
     """
     if self._arriving is None:
       self._arriving = arriving_sources(self.divergence, self.tf1, self.tf2)
+      if part_adjacent(self.divergence, self.tf1, self.tf2, at_ends_alone=True):
+        self._arriving = arriving_sources(self.divergence, self.tf1, self.tf2)
       for _ in range(_MOST_SEARCHES):
         found = sources_without_effect(self.divergence, self.tf1, self.tf2)
         self._pass_over([one.source for one in found])

@@ -57,6 +57,7 @@ class Divergence:
     is_cut_short: whether operations far after the first source were left out.
     as_tf2: returns the value of a tf1 tensor as its partner holds it.
     unjudged: pairs that differ, and cannot be run alone on the tf1 side's inputs.
+    between: positions of tf1 operations between two mistakes, of which each shows by itself.
   """
 
   def __init__(
@@ -85,12 +86,12 @@ class Divergence:
     self.pairing.part(*in_parts, for_good=True)
     self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
-    self.is_cut_short, self._judged_since = False, 0
     self._further = len(tf1.op_graph.ops) if whole else past_the_first(tf1.op_graph)
     self._updates = Updates(tf1, tf2)
     self._held = HeldOtherwise(tf1, tf2, self.pairing, self._views)
     self.as_tf2 = self._held.as_tf2
     self.unjudged: list[RegionPair] = []
+    self.between: set[int] = set()
     self._settled_so_far = 0
     self._in_own_order: set[int] = set()
     self._searched = self._positions(targets)
@@ -111,8 +112,7 @@ class Divergence:
       positions: of the operations.
       layouts: how the port holds tensors of tf1 that no value of this run shows to be alike.
     """
-    for position in positions:
-      self.pairing.part(position)
+    self.pairing.part(*positions)
     self._held.layouts.clear()
     self._held.layouts.update(layouts or {})
     self._found = self._searched_again()

@@ -16,9 +16,9 @@ import numpy as np
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.idle_sources import distance, idle_sources
 from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
+from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.records.op_graph import TARGET, TensorKey
+from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import family
 
 # Where this share of the distance, or less, is there without TF1's value, it does harm.
@@ -88,6 +88,8 @@ class _Interventions:
     self._sources = {source.regions.tf1.end: source for source in sources}
     doubted = [source.regions for source in sources if not self._is_plain(source)]
     doubted += [pair for pair in divergence.unjudged if pair.tf1.end not in self._sources]
+    # What reads those is wrong as well, and tells nothing of them.
+    doubted = [pair for pair in doubted if pair.tf1.end not in divergence.between]
     self.doubted = sorted(doubted, key=lambda pair: pair.tf1.end)
     self._doubted = {pair.tf1.end for pair in doubted}
 
@@ -111,7 +113,9 @@ class _Interventions:
     op, other = self._tf1.op_graph.ops[regions.tf1.end], self._tf2.op_graph.ops[regions.tf2.end]
     if op.op_type == TARGET:
       return True
-    is_bare = not regions.tf1.inner and not regions.tf2.inner and not regions.is_rewired
+    graphs = self._tf1.op_graph, self._tf2.op_graph
+    both = zip(graphs, (regions.tf1, regions.tf2), strict=True)
+    is_bare = not regions.is_rewired and not any(_computes(*one) for one in both)
     return is_bare and family(op.op_type) == family(other.op_type)
 
   def _readers(self, end: int) -> tuple[list[int], list[int]]:
@@ -196,3 +200,9 @@ class _Interventions:
       return []  # what an update writes: the same state by another way
     numbers = range(min(len(op.tensors), len(other.tensors)))
     return [(end, n) for n in numbers if (end, n) in self._divergence.agreements]
+
+
+def _computes(graph: OpGraph, region: Region) -> bool:
+  """Returns whether operations before the end of a region make anything of what enters it."""
+  entering = set(region.frontier)
+  return any(not entering.isdisjoint(graph.ops[n].inputs) for n in region.inner)

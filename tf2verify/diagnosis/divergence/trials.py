@@ -21,6 +21,8 @@ from tf2verify.records.op_graph import TARGET, NodeChange, OpRecord, TensorKey
 # Of a difference that a change explains, no more than this share is left.
 _UNEXPLAINED = 0.01
 _MOST_CHANGES = 6
+# Of two mistakes one may hide a part of the other; the difference is then not much greater.
+_WORSE = 1.25
 # The whole port is run again up to this size.
 _MOST_OPERATIONS = 3000
 
@@ -85,16 +87,8 @@ class Trials:
     keys = [(n, 0) for n in inner if ops[n].name == difference.op]
     if not spliced or not keys or not can_fetch(self.tf1.op_graph, keys[0]):
       return False
-    (wanted,) = self.tf1.fetch([ops[keys[0][0]].tensors[0]])
-    (tensor,) = (
-      op.tensors[0] for op in self.tf2.op_graph.ops if op.name == change.op and op.tensors
-    )
-    answers = self.tf2.recompute_changed([tensor], self._given(source), [[], [change, *spliced]])
-    unchanged, mended = (None if answer is None else answer[0] for answer in answers)
-    if unchanged is None or mended is None or not wanted.shape == unchanged.shape == mended.shape:
-      return False
-    is_wrong = not agreement(wanted, unchanged).is_rounding
-    return is_wrong and agreement(wanted, mended).is_rounding
+    (other,) = (n for n, op in enumerate(self.tf2.op_graph.ops) if op.name == change.op)
+    return self.is_wrong_alone(source, (keys[0][0], other), [change, *spliced])
 
   def is_before_the_end(self, source: FoundSource) -> bool | None:
     """Returns whether the port's last operation yields tf1's value from what tf1's reads there.
@@ -112,6 +106,58 @@ class Trials:
     if not agreement(source.tf2, unchanged[0]).is_rounding:
       return None
     return explains(source, mended[0])
+
+  def is_wrong_behind(self, source: FoundSource, mends: Sequence[NodeChange]) -> bool:
+    """Returns whether the last operation is wrong by itself, whatever is wrong before it.
+
+    From what tf1's one reads it yields what that yields with changes, and not without them; nor
+    are these enough without that. Neither may make it much worse: numbers of two spellings make
+    up for each other.
+
+    Args:
+      source: the operation, with what it yields on both sides.
+      mends: changes of the last operation of the port.
+    """
+    end = self.tf2.op_graph.ops[source.regions.tf2.end]
+    spliced = list(self._splice(source))
+    if not spliced or source.output is None:
+      return False
+    sets = [[], spliced, mends, [*mends, *spliced]]
+    given, wanted = self._given(source), [end.tensors[source.output]]
+    answers = self.tf2.recompute_changed(wanted, given, sets)
+    found = [None if answer is None else answer[0] for answer in answers]
+    if found[0] is None or not agreement(source.tf2, found[0]).is_rounding:
+      return False
+    explained = [one is not None and explains(source, one) for one in found[1:]]
+    return explained == [False, False, True] and not any(_worsens(source, one) for one in found[1:])
+
+  def is_wrong_alone(
+    self, source: FoundSource, ops: tuple[int, int], mends: Sequence[NodeChange]
+  ) -> bool:
+    """Returns whether an operation that reads what enters is wrong, and right with changes.
+
+    Args:
+      source: with the operation inside.
+      ops: its position on both sides.
+      mends: changes of the port's.
+    """
+    tensor = self.tf2.op_graph.ops[ops[1]].tensors[0]
+    (wanted,) = self.tf1.fetch([self.tf1.op_graph.ops[ops[0]].tensors[0]])
+    answers = self.tf2.recompute_changed([tensor], self._given(source), [[], mends])
+    unchanged, mended = (None if answer is None else answer[0] for answer in answers)
+    if unchanged is None or mended is None or not wanted.shape == unchanged.shape == mended.shape:
+      return False
+    is_wrong = not agreement(wanted, unchanged).is_rounding
+    return is_wrong and agreement(wanted, mended).is_rounding
+
+  def worsens(self, source: FoundSource, mends: Sequence[NodeChange]) -> bool:
+    """Returns whether changes inside a chain make what it yields much worse, or nothing at all."""
+    end = self.tf2.op_graph.ops[source.regions.tf2.end]
+    if source.output is None:
+      return True
+    wanted = [end.tensors[source.output]]
+    (answer,) = self.tf2.recompute_changed(wanted, self._given(source), [mends])
+    return _worsens(source, None if answer is None else answer[0])
 
   def _mends_targets(self, mends: Sequence[NodeChange]) -> bool:
     """Returns whether changes make the whole port yield what tf1 yields.
@@ -208,6 +254,12 @@ def _sets(mends: Sequence[NodeChange], spliced: Sequence[NodeChange]) -> list[li
 def explains(source: FoundSource, mended: np.ndarray) -> bool:
   """Returns whether a fixed port yields what tf1 yields."""
   return is_left(source.apart_from(mended), source.agreement)
+
+
+def _worsens(source: FoundSource, changed: np.ndarray | None) -> bool:
+  return changed is None or not (
+    source.apart_from(changed).absolute <= _WORSE * source.agreement.absolute
+  )
 
 
 def is_left(left: Agreement, before: Agreement) -> bool:
