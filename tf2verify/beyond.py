@@ -6,29 +6,38 @@ port that no earlier stage has named, or if what it compares depends on no earli
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tf2verify.records.diagnosis import Cause, Diagnosis, Source
 from tf2verify.records.difference import Aspect
+from tf2verify.records.experiment import Edit
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import StageVerdict
 
+_START = 'initial value'
 _PAIRED = (Aspect.TRAINABLE, Aspect.VALUES, Aspect.DISTRIBUTION, Aspect.ORDER, Aspect.NON_FINITE)
 
 
-def can_be_passed(failed: StageVerdict, by_what_stands_alone: bool) -> bool:
+def can_be_passed(
+  failed: StageVerdict, by_what_stands_alone: bool, lacks_only_neutral: Callable[[], bool]
+) -> bool:
   """Returns whether a stage can be run although an earlier one has failed.
 
   Args:
     failed: the verdict of that.
     by_what_stands_alone: whether it compares what does not depend on that. All else needs a
-      counterpart for every variable.
+      counterpart for every variable that does not leave all as it is.
+    lacks_only_neutral: returns whether no other variable is without a counterpart.
   """
   if failed.status is not Status.FAILED or failed.compared.noun == 'calls':
     return False
   is_inventory = failed.compared.noun == 'variables'
-  is_paired = not is_inventory or all(one.aspect in _PAIRED for one in failed.differences)
-  return is_paired or by_what_stands_alone
+  if not is_inventory or by_what_stands_alone:
+    return True
+  aspects = {one.aspect for one in failed.differences}
+  return aspects <= set(_PAIRED) or (
+    aspects <= {*_PAIRED, Aspect.PRESENCE} and lacks_only_neutral()
+  )
 
 
 def own_failure(
@@ -36,6 +45,7 @@ def own_failure(
   causes: Sequence[Cause],
   earlier: Sequence[StageVerdict],
   stands_alone: bool,
+  pairs_are_sure: bool = True,
 ) -> StageVerdict | None:
   """Returns the verdict of a stage with what follows from no earlier failure; None for nothing.
 
@@ -44,6 +54,8 @@ def own_failure(
     causes: what it and its diagnosis have found.
     earlier: the verdicts of the stages before it.
     stands_alone: whether what it compares does not depend on those.
+    pairs_are_sure: whether it is known which variables belong together, whatever both sides
+      compute.
   """
   if verdict.status is not Status.FAILED:
     return None
@@ -56,15 +68,18 @@ def own_failure(
   told = [one.diagnosis for one in earlier if one.diagnosis is not None]
   texts = {cause.text for known in told for cause in known.causes}
   texts |= {d.hint for one in earlier for d in one.differences}
-  places = {place for known in told for source in known.sources for place in _places(source)}
-  tried = [one for one in diagnosis.sources if one.experiment is not None]
-  sources = [one for one in tried if not _places(one) & places]
-  numbers = {one.experiment.number for one in sources if one.experiment is not None}
+  known_sources = [source for known in told for source in known.sources]
+  sources = [one for one in diagnosis.sources if _is_new(one, known_sources, pairs_are_sure)]
+  tried = [one.experiment for one in sources if one.experiment is not None]
+  numbers = {experiment.number for experiment in tried}
   new = [cause for cause in causes if cause.text not in texts]
-  own = [cause for cause in new if _is_own(cause, numbers)]
-  if not own and not sources:
-    return None
+  own = [cause for cause in new if _is_own(cause, numbers, pairs_are_sure)]
   said = {cause.text for cause in own}
+  if pairs_are_sure:
+    starts = (d for d in verdict.differences if d.quantity == _START and d.hint not in texts)
+    said |= {known.hint for known in starts if known.hint}
+  if not said and not sources:
+    return None
   note = f'these numbers also show what {names} shows; the causes here are further ones'
   return dataclasses.replace(
     verdict,
@@ -98,14 +113,40 @@ def with_reason(blocked: StageVerdict, tried: StageVerdict, stands_alone: bool) 
   return dataclasses.replace(blocked, notes=(*blocked.notes, f'looked into: {tried.reason}'))
 
 
-def _is_own(cause: Cause, numbers: set[int]) -> bool:
+def _is_own(cause: Cause, numbers: set[int], pairs_are_sure: bool) -> bool:
   if cause.experiment is not None:
     return cause.experiment.number in numbers
-  return bool(cause.numbers)
+  return bool(cause.numbers) or (pairs_are_sure and cause.by_itself)
+
+
+def _is_new(source: Source, known: Sequence[Source], pairs_are_sure: bool) -> bool:
+  """Returns whether a source follows from none that earlier stages have shown.
+
+  One line may compute several things: a setting of its own is one of another operation.
+  """
+  if source.is_initial_value:
+    # What a variable starts with follows from nothing that is computed.
+    return pairs_are_sure and all(source.tf1_op != other.tf1_op for other in known)
+  if source.experiment is None:
+    return False
+  operations = {name for other in known for name in _operations(other)}
+  if source.experiment.edit is Edit.SETTING and not _operations(source) & operations:
+    settings = {setting for other in known for setting in _settings(other)}
+    return not _settings(source) <= settings
+  return not _places(source) & {place for other in known for place in _places(other)}
 
 
 def _places(source: Source) -> set[tuple[str, int]]:
   """Returns the port's lines at a source, and its operations."""
   known = (source.tf2_source, *source.tf2_lines)
   lines = {(line.path, line.line) for line in known if line is not None}
-  return lines | {(f'tf1 {source.tf1_op}', 0), (f'tf2 {source.tf2_op}', 0)}
+  return lines | {(name, 0) for name in _operations(source)}
+
+
+def _operations(source: Source) -> set[str]:
+  return {f'tf1 {source.tf1_op}', f'tf2 {source.tf2_op}'}
+
+
+def _settings(source: Source) -> set[tuple[str, str, str]]:
+  """Returns what differs there, whatever operation it is at."""
+  return {(known.what, known.tf1, known.tf2) for known in source.differences}

@@ -37,6 +37,7 @@ from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage, orders
 from tf2verify.stages.judging import judged, with_blind_spots
+from tf2verify.stages.passes.neutral_variables import lacks_only_neutral
 from tf2verify.stages.raised import defect_record, error_record
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
@@ -118,6 +119,8 @@ class Ladder:
     # Until when stages that are blocked are run for what they show by themselves.
     self._beyond_until: float | None = None
     self._is_beyond = False
+    # Whether that makes sense where variables have no counterpart; None before it is asked.
+    self._is_comparable: bool | None = None
 
   def stage(self, stage: type[Stage]) -> StageVerdict:
     """Returns the verdict of a stage, running it and what it needs if that is not done."""
@@ -221,7 +224,9 @@ class Ladder:
       self._beyond_until = start + max(start - self._started, _LEAST_SECONDS)
     is_wanted = stage.tried_when_blocked and diagnose_option.goes_beyond_failures()
     is_over = start > self._beyond_until and not stage.stands_alone
-    if not is_wanted or not beyond.can_be_passed(culprit, stage.stands_alone) or is_over:
+    if not is_wanted or is_over:
+      return blocked
+    if not beyond.can_be_passed(culprit, stage.stands_alone, self._lacks_only_neutral):
       return blocked
     self._under_way, self._is_beyond = stage, True
     try:
@@ -230,9 +235,17 @@ class Ladder:
     finally:
       self._is_beyond = False
     earlier = [one for one in self._verdicts.values() if one.number < number]
-    own = beyond.own_failure(verdict, attempt.causes, earlier, stage.stands_alone)
+    is_sure = self.prepared().pairing.derived is None
+    own = beyond.own_failure(verdict, attempt.causes, earlier, stage.stands_alone, is_sure)
     found = beyond.with_reason(blocked, verdict, stage.stands_alone) if own is None else own
     return dataclasses.replace(found, seconds=time.perf_counter() - start)
+
+  def _lacks_only_neutral(self) -> bool:
+    """Returns whether the sides can be compared without the variables that one side lacks."""
+    if self._is_comparable is None:
+      with self.conditions():
+        self._is_comparable = lacks_only_neutral(self.prepared())
+    return self._is_comparable
 
   def _accepting(self, stage: type[Stage], number: int, attempt: Attempt) -> StageVerdict:
     """Judges a stage by what the case accepts."""

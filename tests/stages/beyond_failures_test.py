@@ -163,6 +163,97 @@ class BeyondFailuresTest(parameterized.TestCase):
     for name in ('zero_randomness', 'seeded_constant', 'gradients', 'training_steps'):
       self.assertIs(verdicts[name].status, Status.BLOCKED, text)
 
+  def test_a_missing_bias_of_zeros_leaves_the_rest(self):
+    def without_bias(case, inputs, training):
+      table = v1.get_variable('table', [6, 4])
+      net = tf.reduce_sum(tf.nn.embedding_lookup(table, inputs), axis=1)
+      net = tf.nn.dropout(net, rate=0.6) if training else net
+      return tf.nn.relu(v1.layers.dense(net, 3, name='hidden', use_bias=False))
+
+    verdicts, text = self.verified(port=without_bias, epsilon=1e-3)
+    self.assertIs(verdicts['variable_inventory'].status, Status.FAILED, text)
+    self.assertIn('Tanh', self.causes(verdicts['zero_randomness']), text)
+    self.assertIn('0.6', self.causes(verdicts['seeded_constant']), text)
+    # TF1 clips by a norm with the gradient of the bias, which the port does not have.
+    self.assertIs(verdicts['training_steps'].status, Status.BLOCKED, text)
+
+  def test_updates_without_a_missing_variable(self):
+    class Case(_Trained):
+      def make_tf1_train_op(self, loss):
+        optimizer = v1.train.AdamOptimizer(0.01, epsilon=1e-6)
+        return optimizer.minimize(loss, v1.train.get_or_create_global_step())
+
+      def clipped(self, gradients):
+        return gradients
+
+      def port(self, inputs, training):
+        table = v1.get_variable('table', [6, 4])
+        net = tf.reduce_sum(tf.nn.embedding_lookup(table, inputs), axis=1)
+        net = tf.nn.dropout(net, rate=0.3) if training else net
+        return tf.nn.tanh(v1.layers.dense(net, 3, name='hidden', use_bias=False))
+
+    verdicts, text = self.verified(Case)
+    for name in _STAGES[2:]:
+      self.assertIs(verdicts[name].status, Status.BLOCKED, text)
+    verdicts, text = self.verified(Case, learning_rate=0.02)
+    self.assertIn('0.02', self.causes(verdicts['training_steps']), text)
+
+  def test_a_missing_variable_of_other_values_leaves_nothing(self):
+    class Case(_Trained):
+      def model(self, inputs, training):
+        scale = v1.get_variable('scale', [3], initializer=v1.constant_initializer(0.5))
+        return scale * super().model(inputs, training)
+
+    class Zeros(_Trained):
+      def model(self, inputs, training):
+        scale = v1.get_variable('scale', [3], initializer=v1.zeros_initializer())
+        return scale * super().model(inputs, training)
+
+    for case in (Case, Zeros):
+      verdicts, text = self.verified(case, activation=staticmethod(tf.nn.relu))
+      self.assertIs(verdicts['zero_randomness'].status, Status.BLOCKED, text)
+
+  def test_a_gamma_that_the_port_alone_has(self):
+    class Case(_Trained):
+      def port(self, inputs, training):
+        gamma = v1.get_variable('gamma', [3], initializer=v1.ones_initializer())
+        return gamma * super().port(inputs, training)
+
+    verdicts, text = self.verified(Case)
+    for name in _STAGES[2:]:
+      self.assertIs(verdicts[name].status, Status.BLOCKED, text)
+    verdicts, text = self.verified(Case, activation=staticmethod(tf.nn.relu))
+    self.assertIn('Tanh', self.causes(verdicts['zero_randomness']), text)
+
+  def test_initial_values_and_what_an_average_keeps(self):
+    """Neither follows from what the activation before them makes differ."""
+
+    class Case(_Trained):
+      momentum, start = 0.9, 0.5
+
+      def normed(self, inputs, training, activation, momentum, start):
+        table = v1.get_variable('table', [6, 4])
+        net = activation(tf.reduce_sum(tf.nn.embedding_lookup(table, inputs), axis=1))
+        net = v1.layers.batch_normalization(net, momentum=momentum, training=training, name='bn')
+        first = v1.constant_initializer(start)
+        return v1.layers.dense(net, 3, name='hidden', bias_initializer=first)
+
+      def model(self, inputs, training):
+        return self.normed(inputs, training, tf.nn.tanh, 0.9, 0.5)
+
+      def port(self, inputs, training):
+        return self.normed(inputs, training, self.activation, self.momentum, self.start)
+
+    verdicts, text = self.verified(Case, activation=staticmethod(tf.nn.relu))
+    self.assertIs(verdicts['zero_randomness'].status, Status.FAILED, text)
+    self.assertIs(verdicts['seeded_constant'].status, Status.BLOCKED, text)
+    mistakes = {'activation': staticmethod(tf.nn.relu), 'momentum': 0.99, 'start': 0.0}
+    verdicts, text = self.verified(Case, **mistakes)
+    said = self.causes(verdicts['seeded_constant'])
+    self.assertIn('starts hidden/bias with 0, tf1 with 0.5', said, text)
+    self.assertIn('0.01 in the port, 0.1 in tf1', said, text)
+    self.assertNotIn('Relu', said, text)
+
   def test_frozen_variables_leave_the_rest(self):
     class Case(_Trained):
       def make_tf2_layer(self):

@@ -37,6 +37,7 @@ EXPLAIN_THEMSELVES = ('loss', 'training_steps')
 # Rules by which a side has no operation for what differs: there is nothing to edit, and no line.
 _OF_NOTHING = ('pruned',)
 _TRANSPOSE = 'Transpose'
+_FROM_TF1 = 'initial values differ as well; experiments begin with those of tf1'
 _OTHER_START = 'the values before the step differ, which no edit of its graph can correct'
 
 
@@ -147,13 +148,15 @@ def _told(
   )
   places = {line for mistake in found.mistakes for line in _lines_of(mistake)}
   known = [note for note in diagnosis.notes if not any(f'({line}) also' in note for line in places)]
-  notes = (*known, *([found.note] if found.note and found.mistakes else []))
+  starts = any(source.is_initial_value for source in diagnosis.sources) and not explains_itself
+  notes = [found.note] if found.note and found.mistakes else []
+  notes += [_FROM_TF1] if starts and found.mistakes else []
   told = dataclasses.replace(
     diagnosis,
     causes=with_others(tested_causes(evidence, diagnosis.causes, found, recognized), beside),
     sources=tuple(sources),
     growth=diagnosis.growth if is_same_start else (),
-    notes=notes,
+    notes=(*known, *notes),
     without_experiments='' if found.mistakes else found.note,
     experimented=True,
   )

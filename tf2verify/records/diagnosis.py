@@ -206,6 +206,7 @@ class Cause:
     numbers: which of the port's numbers it predicts, where it predicts all that differ of a kind
       and they are too many to agree by chance; '' otherwise.
     inputs: paths of the inputs that the port has to read for it.
+    by_itself: whether no other mistake of the port makes what was seen of it.
   """
 
   text: str
@@ -218,6 +219,7 @@ class Cause:
   predicts: bool = False
   numbers: str = ''
   inputs: tuple[str, ...] = ()
+  by_itself: bool = False
 
   @property
   def is_proven(self) -> bool:

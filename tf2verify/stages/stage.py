@@ -51,6 +51,8 @@ class CaseUnderTest:
     remembered: results of a stage that other stages reuse.
     agreed_sizes: one other size at which both sides agree in inference, where there is one; filled
       by `zero_randomness`.
+    neutral: variables of one side alone that keep their initial values, by its own names, so that
+      all is compared without them; filled where `variable_inventory` has failed by no others.
   """
 
   declaration: Declaration
@@ -69,6 +71,7 @@ class CaseUnderTest:
   judged_starts: dict[str, JudgedStart] = dataclasses.field(default_factory=dict)
   remembered: dict[str, str] = dataclasses.field(default_factory=dict)
   agreed_sizes: list[OtherSize] = dataclasses.field(default_factory=list)
+  neutral: set[str] = dataclasses.field(default_factory=set)
 
   def alignment(self) -> Alignment:
     """Returns which variables of the two sides belong together."""

@@ -67,7 +67,8 @@ class StageBench:
     here = self._told(lambda difference: self._shows(difference))
     if not here & found:
       return 'traced as a graph, the port does not show the difference'
-    if here - found:
+    # Other initial values alone may make what is computed from them differ.
+    if here - found and not self._told(_is_start):
       quantity, subject, _ = min(here - found)
       return f'{quantity} {subject} does not differ in the graph of the port'
     return ''
@@ -117,8 +118,10 @@ class StageBench:
     return found
 
   def _compared_with(self, repairs: Sequence[Repair]) -> Judged:
-    # What differs in the stage that no run here shows does so with any edit.
-    left, shares = set(self._told(lambda one: not self._shows(one))), list[float]()
+    # What differs in the stage that no run here shows does so with any edit. The runs begin with
+    # the values of tf1: initial values that differ are mistakes of their own.
+    left = set(self._told(lambda one: not (self._shows(one) or _is_start(one))))
+    shares = list[float]()
     for one in self._runs:
       found, apart = one.judged(repairs)
       left |= found
@@ -165,6 +168,10 @@ class StageBench:
     """The stage's runs, the one that failed first."""
     self._made = self._made or self._make()
     return self._made
+
+
+def _is_start(difference: Difference) -> bool:
+  return difference.quantity == 'initial value'
 
 
 def bench_for(

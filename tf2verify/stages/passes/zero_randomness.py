@@ -68,19 +68,22 @@ def case_fill(case: CaseUnderTest, kept: Collection[str] = ()) -> StartedFill:
     case: the case.
     kept: tf1 names of variables that keep their initial values.
   """
-  kept = {*kept, *_numbers_of_port(case)}
+  kept = {*kept, *_kept(case)}
   return StartedFill(CaseFill(case.declaration), case.tf1.drawn_start, kept)
 
 
 def constant_fill(case: CaseUnderTest) -> StartedFill:
   """Returns the guide's constant; what is not floating and tf1 draws starts alike as well."""
-  return StartedFill(ConstantFill(), case.tf1.drawn_start, _numbers_of_port(case))
+  return StartedFill(ConstantFill(), case.tf1.drawn_start, _kept(case))
 
 
-def _numbers_of_port(case: CaseUnderTest) -> frozenset[str]:
-  """Returns the variables that the port alone has, as declared: tf1 has their values as numbers."""
+def _kept(case: CaseUnderTest) -> frozenset[str]:
+  """Returns the variables that the port alone has, as declared: tf1 has their values as numbers.
+
+  And those that make no difference as they are, where the other side lacks them.
+  """
   known = {variable.name for variable in case.tf1.inventory().variables}
-  return frozenset(case.pairing.tf2_only.keys() - known)
+  return frozenset(case.pairing.tf2_only.keys() - known) | case.neutral
 
 
 class ZeroRandomness(Stage):

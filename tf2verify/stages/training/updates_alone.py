@@ -82,8 +82,8 @@ def compare_updates(case: CaseUnderTest) -> Findings:
   Raises:
     NotApplicable: that cannot be done, or what differs is not known to be in the update.
   """
-  if case.alignment().only_tf1 or case.alignment().only_tf2:
-    raise NotApplicable('a variable has no counterpart, so the gradients are not those of tf1')
+  if case.alignment().only_tf2:
+    raise NotApplicable('a variable has no counterpart, so not all gradients are those of tf1')
   found = _looked(case, applied=False)
   if found.number and not found.causes:
     first = found.comparison.differences[0]
@@ -115,6 +115,8 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
       if not given.were_all_taken:
         raise NotApplicable('the step of the port asks for other gradients than that of tf1')
       _check_alike(steps)
+      if case.alignment().only_tf1:
+        _check_unclipped(steps.tf1.steps[-1])
       found = _compared(case, steps, number, _OF_OPTIMIZERS if applied else _COMPARED)
       found.excuse_rounding(steps.tf1, again.rerun(number), again.here(number))
       if found.differences:
@@ -135,6 +137,15 @@ def _check_alike(steps: Steps) -> None:
     raise NotApplicable('the sides regularize differently, which may be a part of their gradients')
   if _scale(steps.tf1.steps[-1]) > 1.0 + _CLOSE:
     raise NotApplicable('tf1 scales its loss')
+
+
+def _check_unclipped(step: TrainingStep) -> None:
+  """Raises NotApplicable where tf1 clips: by a norm of gradients that the port does not have."""
+  applied = {record.name: record.value for record in step.applied_gradients}
+  for record in step.gradients:
+    one, other = record.value, applied.get(record.name)
+    if one is not None and (other is None or not np.array_equal(one, other)):
+      raise NotApplicable('a variable has no counterpart, and tf1 clips by the gradients of all')
 
 
 def _regularizes(run: TrainingRun) -> bool:

@@ -181,7 +181,12 @@ def moving_average_momentum(evidence: FailedStage) -> Cause | None:
       continue
     tf1, tf2 = (f'{momentum:.7g}' for momentum in momenta)
     factors = [batch_factor(one, *momenta) for one in evidence.states]
-    known = sum(f is not None and abs(f - 1) < _PREDICTED for f in factors)
+    predicted = [
+      one.before.size > 1
+      for one, f in zip(evidence.states, factors, strict=True)
+      if f is not None and abs(f - 1) < _PREDICTED
+    ]
+    known = len(predicted)
     return Cause(
       f'the moving average keeps {tf2} of its value per step in the port, {tf1} in tf1: pass '
       f'momentum={tf1} (slim calls it decay, 0.999 by default; tf.layers and Keras default to '
@@ -191,6 +196,7 @@ def moving_average_momentum(evidence: FailedStage) -> Cause | None:
       numbers=f'with it all {known} states that differ come out as in tf1'
       if 1 < known == len(factors)
       else '',
+      by_itself=any(predicted),
     )
   return None
 

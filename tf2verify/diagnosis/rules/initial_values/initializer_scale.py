@@ -57,7 +57,7 @@ def initializer_scale(evidence: FailedStage) -> Cause | None:
       found.append((failed.name, way, failed.tf1))
   if not found:
     constant = other_constant(evidence)
-    return None if constant is None else Cause(*constant)
+    return None if constant is None else Cause(*constant, by_itself=True)
   name, way, values = found[0]
   alike = {other for other, its, _ in found if _near(its, way)}
   more = f' (and {len(alike) - 1} more)' if len(alike) > 1 else ''
@@ -65,11 +65,13 @@ def initializer_scale(evidence: FailedStage) -> Cause | None:
   seen = f'initial value of {name}{more}: tf2 = {way.factor:.5f} tf1{offset}, for every element'
   for known, drawn, text in _DEFAULTS:
     if _near(way, known) and (drawn is None or _is_drawn_so(values, *drawn)):
-      return Cause(f'every initial value is {way.factor:.5g} of that of tf1: {text}', seen)
+      text = f'every initial value is {way.factor:.5g} of that of tf1: {text}'
+      return Cause(text, seen, by_itself=True)
   return Cause(
     f'{name} starts with {way.factor:.5g} times the values of tf1, drawn from the same random '
     'numbers: the two initializers have different scales (stddev, gain, or fan in and fan out)',
     seen,
+    by_itself=True,
   )
 
 
