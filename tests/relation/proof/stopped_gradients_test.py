@@ -55,6 +55,24 @@ class StoppedOnOneSideTest(parameterized.TestCase):
     stops = (tf.stop_gradient, tf.identity)
     self.assertEqual(_stops(bounded(*stops), bounded(*stops[::-1])), [])
 
+  def test_straight_through_beside_the_same_difference_with_the_other_sign(self):
+    """Both sides stop `rounded - value` in one place, and compute it, or minus it, in another."""
+
+    def quantized(turned, stops=True):
+      def loss(value, old):
+        near = value * old
+        stop = tf.stop_gradient if stops else tf.identity
+        passed = value + stop(near - value)
+        apart = value - near if turned else near - value
+        return tf.reduce_mean(tf.square(apart)) + tf.reduce_mean(tf.tanh(passed))
+
+      return loss
+
+    self.assertEqual(_stops(quantized(False), quantized(True)), [])
+    self.assertEqual(_stops(quantized(True), quantized(False)), [])
+    self.assertNotEqual(_stops(quantized(False, stops=False), quantized(True)), [])
+    self.assertNotEqual(_stops(quantized(False, stops=False), quantized(False)), [])
+
   @parameterized.named_parameters(
     ('nowhere', _clipped(), _clipped()),
     ('on_both_sides', _clipped(tf.stop_gradient), _clipped(tf.stop_gradient)),

@@ -53,10 +53,13 @@ def stopped_on_one_side(proof: Proof) -> tuple[Stopped, ...]:
   found = []
   for one, other in ((0, 1), (1, 0)):
     free, terms = _terms(sides[one], flows[one]), _terms(sides[other], flows[other])
-    ways, seen = _ways(sides[other], flows[other]), set()
-    for key, readers in flows[one].stopped.items():
+    ways, seen = _ways(sides[other], flows[other].flowing), set()
+    # The other side may stop it there as well, and compute it once more elsewhere.
+    alike = _ways(sides[other], flows[other].stopped)
+    for key, stopped_to in flows[one].stopped.items():
       term = sides[one].values[key]
-      if term not in terms or term in seen:
+      readers = [n for n in stopped_to if (term, sides[one].values.get((n, 0), -1)) not in alike]
+      if term not in terms or term in seen or not readers:
         continue
       if term not in free:
         seen.add(term)
@@ -71,11 +74,11 @@ def stopped_on_one_side(proof: Proof) -> tuple[Stopped, ...]:
   return tuple(found)
 
 
-def _ways(side: Side, flow: _Flow) -> dict[tuple[int, int], int]:
-  """Returns by which operations a gradient flows to a term from another one."""
+def _ways(side: Side, read: dict[TensorKey, list[int]]) -> dict[tuple[int, int], int]:
+  """Returns the operations by which a term is read to make another one."""
   return {
     (side.values[key], side.values[reader, 0]): reader
-    for key, readers in flow.flowing.items()
+    for key, readers in read.items()
     for reader in readers
     if (reader, 0) in side.values
   }
