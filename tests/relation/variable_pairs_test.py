@@ -64,6 +64,18 @@ class TrainabilityTest(absltest.TestCase):
     )
     self.assertIn('compare v.ref()', difference.hint)
 
+  def test_frozen_as_tf1_never_trains_it(self):
+    pairs = [(_variable(name), _variable(name, trainable=False)) for name in ('a/w', 'b/w', 'c/w')]
+    differences, notes = compare_pairs(pairs, trained_by_tf1={'a/w'})
+    self.assertEqual([one.subject for one in differences], ['a/w'])
+    self.assertIn('trained by the train op of tf1 but frozen', differences[0].hint)
+    self.assertIn('b/w and c/w are frozen in the port', notes[0])
+    self.assertLen(compare_pairs(pairs)[0], 3)
+
+  def test_trainable_in_the_port_alone_whatever_the_train_op_does(self):
+    pairs = [(_variable('a', trainable=False), _variable('a'))]
+    self.assertLen(compare_pairs(pairs, trained_by_tf1=set())[0], 1)
+
   def test_quirk_of_the_reference(self):
     differences, notes = compare_pairs(
       [(_variable('mean', flag=False), _variable('mean', trainable=False))]

@@ -49,6 +49,12 @@ def parsed(parser: Parser[_Parsed]) -> _Parsed:
   return found
 
 
+def left_out_before(parser: Parser[_Parsed]) -> _Parsed | None:
+  """Declares a field likewise, at the end, that earlier recorders have not written: None then."""
+  found: _Parsed | None = dataclasses.field(default=None, metadata={_PARSE: parser})
+  return found
+
+
 def record(cls: type[_Parsed], **constants: Any) -> Parser[_Parsed]:
   """Returns the parser of a JSON object into a dataclass, all whose fields are `parsed`.
 
@@ -58,20 +64,21 @@ def record(cls: type[_Parsed], **constants: Any) -> Parser[_Parsed]:
   """
   fields = dataclasses.fields(cls)  # type: ignore[arg-type]
   parsers = {f.name: f.metadata[_PARSE] for f in fields if f.name not in constants}
+  required = {f.name for f in fields if f.default is dataclasses.MISSING} - constants.keys()
 
   def parse(value: object) -> _Parsed:
     if not isinstance(value, dict):
       raise Malformed(f'is {_shown(value)}, not an object')
-    if value.keys() != parsers.keys():
-      raise Malformed(_other_fields(value.keys(), parsers.keys()))
-    found = {name: inside(f'.{name}', parser, value[name]) for name, parser in parsers.items()}
+    if not required <= value.keys() <= parsers.keys():
+      raise Malformed(_other_fields(value.keys(), required, parsers.keys()))
+    found = {n: inside(f'.{n}', parser, value[n]) for n, parser in parsers.items() if n in value}
     return cls(**found, **constants)
 
   return parse
 
 
-def _other_fields(found: Iterable[str], wanted: Iterable[str]) -> str:
-  missing, unknown = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
+def _other_fields(found: Iterable[str], required: Iterable[str], known: Iterable[str]) -> str:
+  missing, unknown = sorted(set(required) - set(found)), sorted(set(found) - set(known))
   texts = [f'has no field {name}' for name in missing]
   texts += [f'has an unknown field {_shown(name)}' for name in unknown]
   return ' and '.join(texts[:3])

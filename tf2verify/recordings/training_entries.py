@@ -19,6 +19,7 @@ from tf2verify.recordings.fields import (
   flag,
   inside,
   key,
+  left_out_before,
   maybe,
   named,
   number,
@@ -181,6 +182,8 @@ class StepsEntry:
     added: the variables that losses and train op have added.
     gradients: as differentiated, by tensor name.
     applied_gradients: as given to the updates, by tensor name.
+    trained: the variables that the train op moves by gradients; None where an earlier recorder has
+      not told.
     noise_runs: how many perturbed runs the noise is of.
   """
 
@@ -202,6 +205,7 @@ class StepsEntry:
   regularization_total: TensorEntry | None = parsed(maybe(tensor))
   random_draws: tuple[DrawEntry, ...] = parsed(several(record(DrawEntry)))
   noise_runs: int = parsed(count)
+  trained: tuple[str, ...] | None = left_out_before(several(text))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,8 +43,7 @@ def record_steps(recorder: Recorder, training: TrainingGraph, train: TrainOp) ->
     }
     for number in range(1, count + 1)
   ]
-  own = options.train_op is not None
-  rate = train.rate
+  own, rate = options.train_op is not None, train.rate
   return {
     'run': name,
     'training': training.built.training,
@@ -56,6 +55,7 @@ def record_steps(recorder: Recorder, training: TrainingGraph, train: TrainOp) ->
     'added': [dict(variable.manifest(), source=None) for variable in training.later.variables],
     'gradients': train.gradients,
     'applied_gradients': train.applied,
+    'trained': train.trained,
     'optimizers': [optimizer_entry(optimizer) for optimizer in train.optimizers],
     'values_before': named('variable 0'),
     'slots_before': slots(0),

@@ -14,6 +14,7 @@ from .private_tensorflow import client_session, v1
 from .random_draws import draws_in_functions
 from .random_ops import is_random_op
 from .runs_alone import FED_BY_TRAIN_OP, check_runs_alone
+from .trained import trained_variables
 from .training import TrainingGraph
 from .updates import Updates
 
@@ -58,6 +59,9 @@ class TrainOp:
     self.applied = _gradient_entries(updates.applied, built)
     placeholders = [name for _, name in training.label_placeholders]
     check_runs_alone(what, built, [train_op.name], FED_BY_TRAIN_OP, placeholders)
+    handles = {v.name: v.handle for v in built.variables if v.trainable}
+    gate = graph.get_operation_by_name(GATE)
+    self.trained = trained_variables(train_op, handles, gate, updates)
     run = ops_run_by([train_op])
     self.left_out = [name for name in built.update_ops if name not in run]
     draws = [op for op in run.values() if is_random_op(op.type)]

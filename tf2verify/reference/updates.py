@@ -62,6 +62,7 @@ class Updates:
     differentiated: gradient by variable name, of all variables that were differentiated for
       once; None for one without gradient.
     losses: what was differentiated by a variable in a graph, by its name.
+    formed: what was differentiated by in a graph, a variable or another tensor, with its gradient.
   """
 
   def __init__(
@@ -84,6 +85,7 @@ class Updates:
     self.begun: List[Any] = []
     self.differentiated: Dict[str, Any] = {}
     self.losses: Dict[str, Any] = {}
+    self.formed: List[Tuple[Any, Any]] = []
     self._families = _tf1_families() if families is None else families
     self._rate_of = rate_of
     self._changed = changed
@@ -156,7 +158,7 @@ class Updates:
       if outermost:
         sources = tf_nest.flatten(xs)
         self._keep(sources, tf_nest.flatten(results))
-        if any(_differentiated_variable(source) for source in sources):
+        if any(differentiated_variable(source) for source in sources):
           self.losses.update({y.name: y for y in tf_nest.flatten(ys) if isinstance(y, tf.Tensor)})
       return results
 
@@ -178,7 +180,7 @@ class Updates:
     return gradient
 
   def _change(self, source: Any, gradient: Any) -> Any:
-    name = _differentiated_variable(source)
+    name = differentiated_variable(source)
     if self._changed is None or gradient is None or name is None:
       return gradient
     return self._changed(name, gradient)
@@ -194,7 +196,9 @@ class Updates:
 
   def _keep(self, sources: List[Any], gradients: List[Any]) -> None:
     for source, gradient in pairs(sources, gradients):
-      name = _differentiated_variable(source)
+      if hasattr(gradient, 'graph'):
+        self.formed.append((source, gradient))
+      name = differentiated_variable(source)
       if name is None or name in self._twice:
         continue
       if name in self.differentiated:  # parts of a gradient, that the user's code puts together
@@ -221,7 +225,7 @@ def _held(variable: Any) -> Any:
   return inner if isinstance(inner, tf.Variable) else variable
 
 
-def _differentiated_variable(source: Any) -> Optional[str]:
+def differentiated_variable(source: Any) -> Optional[str]:
   """Returns the variable that is differentiated for; None for another tensor."""
   source = _held(source)
   if isinstance(source, tf.Variable):

@@ -37,7 +37,7 @@ class GraphVariable:
   def may_change(self) -> bool:
     """Returns whether any op of the graph but the initializer could write the variable."""
     return any(
-      _writes(op, self.handle) for op in self.handle.consumers() if op.name != self.initializer
+      writes(op, self.handle) for op in self.handle.consumers() if op.name != self.initializer
     )
 
   def value_by(self, fill: Fill) -> Optional[Array]:
@@ -82,7 +82,7 @@ class GraphVariable:
 _READS = ('ReadVariableOp', 'VarIsInitializedOp', 'VariableShape', 'ResourceGather')
 
 
-def _writes(op: Any, handle: Any) -> bool:
+def writes(op: Any, handle: Any) -> bool:
   """Returns whether an op may write the variable whose reference or handle it takes."""
   if handle.dtype == tf.resource:
     return op.type not in _READS

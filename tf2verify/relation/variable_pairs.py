@@ -1,7 +1,7 @@
 """Paired variables compared as what they are: shape, dtype, trainability, role."""
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
@@ -15,7 +15,8 @@ _NORMALIZATION = ('beta', 'gamma', 'moving_mean', 'moving_variance')
 
 # Of variables with one slip, those that are named.
 _NAMED = 3
-_FLOATX = "Keras casts to floatx: pass dtype='float64' to the layer"
+# What is said of a variable that is float64 in tf1 alone.
+FLOATX = "Keras casts to floatx: pass dtype='float64' to the layer"
 _Pair = tuple[VariableRecord, VariableRecord]
 
 
@@ -26,13 +27,15 @@ def described(variable: VariableRecord) -> str:
 
 
 def compare_pairs(
-  pairs: Sequence[_Pair], of_doubles: str = _FLOATX
+  pairs: Sequence[_Pair], of_doubles: str = FLOATX, trained_by_tf1: Collection[str] | None = None
 ) -> tuple[list[Difference], list[str]]:
   """Compares the attributes of paired variables.
 
   Args:
     pairs: (tf1, tf2).
     of_doubles: what is said of a variable that is float64 in tf1 alone.
+    trained_by_tf1: the variables that its train op moves by gradients; None where that is not
+      known.
 
   Returns:
     The differences, and notes on what looks like one and is none.
@@ -41,6 +44,7 @@ def compare_pairs(
   notes: list[str] = []
   trained = {owner(tf2.name) for _, tf2 in pairs if tf2.trainable}
   flags: dict[str, list[_Pair]] = {}
+  frozen: list[_Pair] = []
   for tf1, tf2 in pairs:
     layout = layout_of(tf1, tf2)
     if layout is None:
@@ -58,8 +62,17 @@ def compare_pairs(
         f'{_key(tf1, tf2).subject} is in TRAINABLE_VARIABLES of tf1 although it was made with '
         'trainable=False (variables_collections): a quirk of the reference, no fault of the port'
       )
+    elif tf1.trainable and trained_by_tf1 is not None and tf1.name not in trained_by_tf1:
+      frozen.append((tf1, tf2))
     else:
-      flags.setdefault(_flag_slip(tf1, tf2, owner(tf2.name) in trained), []).append((tf1, tf2))
+      is_known = trained_by_tf1 is not None
+      slip = _flag_slip(tf1, tf2, owner(tf2.name) in trained, is_known)
+      flags.setdefault(slip, []).append((tf1, tf2))
+  if frozen:
+    notes.append(
+      f'{_called(frozen, pairs)} frozen in the port, and in TRAINABLE_VARIABLES of tf1, whose '
+      'train op moves nothing there by a gradient: neither side trains that'
+    )
   for slip, alike in flags.items():
     differences += _trainability(slip, alike, pairs)
   return differences + _crossed(pairs), notes
@@ -101,7 +114,9 @@ def _shape_hint(tf1: VariableRecord, tf2: VariableRecord) -> str:
   return ''
 
 
-def _flag_slip(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool) -> str:
+def _flag_slip(
+  tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool, is_trained: bool
+) -> str:
   """Returns what to say of a variable, after its name, that one side alone trains."""
   if not tf1.trainable:
     return 'frozen in tf1 but would be trained in tf2: pass trainable=False'
@@ -110,6 +125,11 @@ def _flag_slip(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool)
       'missing from layer.trainable_variables although its own flag is True and its layer is not '
       'frozen: if a list is filtered by `v not in frozen`, `in` compares values in TF2, so a '
       'variable of equal value is lost, too: compare v.ref()'
+    )
+  if is_trained:
+    return (
+      'trained by the train op of tf1 but frozen in the port: layer.trainable=False, or a lost '
+      'collection'
     )
   return (
     'trainable in tf1 but frozen in the port: layer.trainable=False, or a lost collection (what no '
@@ -121,15 +141,7 @@ def _trainability(
   slip: str, alike: Sequence[_Pair], pairs: Sequence[_Pair]
 ) -> Iterator[Difference]:
   """Yields the differences of variables with one slip, which is said once, with their names."""
-  names = [_key(*pair).subject for pair in alike]
-  scope = _scope_of(alike, pairs)
-  if scope:
-    said = f'all {len(names)} variables of {scope} are'
-  elif len(names) > _NAMED:
-    said = f'{", ".join(names[:_NAMED])} and {len(names) - _NAMED} more are'
-  else:
-    *others, last = names
-    said = f'{", ".join(others)} and {last} are' if others else f'{last} is'
+  said = _called(alike, pairs)
   for tf1, tf2 in alike:
     where = f', created at {tf2.source.with_layer()}' if tf2.source else ''
     yield Difference.of(
@@ -139,6 +151,18 @@ def _trainability(
       f'{_trained(tf2, "layer.trainable_variables")}{where}',
       hint=f'{said} {slip}',
     )
+
+
+def _called(alike: Sequence[_Pair], pairs: Sequence[_Pair]) -> str:
+  """Returns the names of some pairs as the subject of a sentence, with its verb."""
+  names = [_key(*pair).subject for pair in alike]
+  scope = _scope_of(alike, pairs)
+  if scope:
+    return f'all {len(names)} variables of {scope} are'
+  if len(names) > _NAMED:
+    return f'{", ".join(names[:_NAMED])} and {len(names) - _NAMED} more are'
+  *others, last = names
+  return f'{", ".join(others)} and {last} are' if others else f'{last} is'
 
 
 def _trained(variable: VariableRecord, listed: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tf2verify.diagnosis.bench import BenchRun
+from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Deviation, Difference, ErrorSummary
@@ -85,6 +86,34 @@ class CaseUnderTest:
     )
     self.tf2.present(pairing.presentation())
     return pairing
+
+  @functools.cached_property
+  def trained_by_tf1(self) -> frozenset[str] | None:
+    """What the train op of tf1 moves by gradients, by tf1 names.
+
+    None where that is not known, or nobody has to know it: no pair is trainable in tf1 alone. The
+    graph with the train op is the one of the later stages.
+    """
+    if not self._frozen:
+      return None
+    try:
+      return self.tf1_training.trained_variables()
+    except Tf2VerifyError:  # what is wrong with losses and train op is said by their stages
+      return None
+
+  @functools.cached_property
+  def rightly_frozen(self) -> frozenset[str]:
+    """Variables, by tf1 names, that the port freezes, as it may: no train op of tf1 trains them."""
+    trained = self.trained_by_tf1
+    return frozenset() if trained is None else self._frozen - trained
+
+  @functools.cached_property
+  def _frozen(self) -> frozenset[str]:
+    ones, others = by_name(self.tf1.inventory()), by_name(self.tf2.inventory())
+    pairs = self.alignment().pairs
+    return frozenset(
+      one for one, other in pairs if ones[one].trainable and not others[other].trainable
+    )
 
   def inspectable_port(self, run: RunSpec) -> GraphRun:
     """Returns a run of the port that goes by tf1 names, of which every tensor can be asked for.

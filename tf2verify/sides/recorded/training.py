@@ -123,6 +123,11 @@ class RecordedTraining:
     """Returns nothing: the recorded steps have started from the recorded values."""
     return frozenset()
 
+  def trained_variables(self) -> frozenset[str] | None:
+    """Returns the variables that the recorded train op moves by gradients; None if not known."""
+    entry = self._recording.manifest.steps
+    return None if entry is None or entry.trained is None else frozenset(entry.trained)
+
   def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Returns the recorded training steps.
 

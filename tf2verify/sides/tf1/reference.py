@@ -189,6 +189,9 @@ class ReferenceTraining(Protocol):
     Ftrl's are a function of its sums of gradients and of their squares.
     """
 
+  def trained_variables(self) -> frozenset[str] | None:
+    """Returns the model's variables that the train op moves by gradients; None if not known."""
+
   def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Prepares training steps and returns what takes them."""
 

@@ -14,6 +14,8 @@ from tf2verify.reference.optimizers import can_be_fetched, learning_rate_of
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.slot_roles import slot_by_name
+from tf2verify.reference.trained import trained_variables
+from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder
@@ -77,6 +79,8 @@ class TrainGraph:
   minimized: str | None = None
   # As `learning_rate`, of the other optimizers.
   further_rates: tuple[str | float | None, ...] = ()
+  # The model's variables that it moves by their gradients; None where that is not known.
+  trained: frozenset[str] | None = None
 
   def fetches(self, total_loss: str) -> Fetches:
     """Returns what a step is asked for, given the name of the loss that it minimizes."""
@@ -111,9 +115,7 @@ def add_train_op(
   first += [part for part in loss_parts.parts_of(losses.total_nest).values() if tf.is_tensor(part)]
   updates, made_lines, own = update_recorder(), MadeLines(), declaration.declares(_TRAIN_OP)
   nest = total if losses.total_nest is None else losses.total_nest
-  taken = inspect.signature(declaration.make_tf1_train_op).parameters
-  given = {'outputs': built.output_nest, 'labels': losses.labels}
-  further = {name: value for name, value in given.items() if name in taken}
+  further = _further_arguments(declaration, losses)
   with graph.as_default():
     # One op in between: of hundreds of losses each op that follows would hold the names.
     gate = tf.group(*first)
@@ -160,7 +162,26 @@ def add_train_op(
     gate=gate.name,
     minimized=_minimized(updates.losses, total, graph),
     further_rates=tuple(_learning_rate([one], graph) for one in updates.optimizers[1:]),
+    trained=_trained(train_op, built, gate, updates),
   )
+
+
+def _further_arguments(declaration: side.Declaration, losses: LossGraph) -> dict[str, Any]:
+  taken = inspect.signature(declaration.make_tf1_train_op).parameters
+  given = {'outputs': losses.built.output_nest, 'labels': losses.labels}
+  return {name: value for name, value in given.items() if name in taken}
+
+
+def _trained(
+  train_op: tf.Operation, built: tf1_build.BuiltGraph, gate: tf.Operation, updates: Updates
+) -> frozenset[str]:
+  graph = built.graph
+  handles = {
+    variable.record.name: graph.get_operation_by_name(variable.initializer).inputs[0]
+    for variable in built.variables
+    if variable.record.trainable
+  }
+  return frozenset(trained_variables(train_op, handles, gate, updates))
 
 
 def _minimized(losses: Mapping[str, Any], total: tf.Tensor, graph: tf.Graph) -> str | None:

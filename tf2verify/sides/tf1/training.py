@@ -76,6 +76,10 @@ class Tf1Training:
     """Returns what runs the loss, and metrics, on arrays, given the nests that they are of."""
     return Tf1LossFunction(self._declaration, outputs, labels)
 
+  def trained_variables(self) -> frozenset[str] | None:
+    """Returns the model's variables that the train op moves by gradients; None without one."""
+    return self._train_graph().trained if self._trains() else None
+
   def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Builds what training steps need and returns the run itself, as `prepare_filled` does."""
     train = self._train_graph()
@@ -120,9 +124,7 @@ class Tf1Training:
       The prefix as `Saver.save` gives it.
     """
     losses = self._loss_graph()
-    declares = self._declaration.declares
-    trains = declares('make_tf1_optimizer') or declares('make_tf1_train_op')
-    train = self._train_graph() if count or trains else None
+    train = self._train_graph() if count or self._trains() else None
     saver = self._saver(losses.built.graph, train is not None)
     if train is not None:
       losses = self._runs.steps_in_order(losses, train)
@@ -140,8 +142,7 @@ class Tf1Training:
 
   def computed_from_slots(self) -> frozenset[str]:
     """Returns the variables that an update computes from slots alone, whatever they are."""
-    declares = self._declaration.declares
-    if not declares('make_tf1_optimizer') and not declares('make_tf1_train_op'):
+    if not self._trains():
       return frozenset()
     return frozenset(slot.variable for slot in self.slots() if slot.role == LINEAR)
 
@@ -166,9 +167,8 @@ class Tf1Training:
 
   def program(self) -> Program | None:
     """Returns the graph of losses and training, to be looked into; None where none is declared."""
-    declares = self._declaration.declares
-    trains = declares('make_tf1_optimizer') or declares('make_tf1_train_op')
-    if not trains and not declares('tf1_loss'):
+    trains = self._trains()
+    if not trains and not self._declaration.declares('tf1_loss'):
       return None
     losses = self._loss_graph()
     tensors = ((losses.loss, 'the loss'), (losses.total_loss, 'the total loss'))
@@ -181,6 +181,9 @@ class Tf1Training:
     self._savers.clear()
     self._recorder = OpRecorder()
 
+  def _trains(self) -> bool:
+    return any(map(self._declaration.declares, ('make_tf1_optimizer', 'make_tf1_train_op')))
+
   def _loss_graph(self) -> LossGraph:
     if self._losses is None:
       training = True in self._declaration.training_modes
@@ -191,8 +194,7 @@ class Tf1Training:
 
   def _train_graph(self) -> TrainGraph:
     if self._train is None:
-      declares = self._declaration.declares
-      if not declares('make_tf1_optimizer') and not declares('make_tf1_train_op'):
+      if not self._trains():
         raise NotApplicable('the case declares neither make_tf1_optimizer nor make_tf1_train_op')
       losses = self._loss_graph()
       self._progress('adding the train op to the TF1 graph')

@@ -19,7 +19,7 @@ from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tens
 from tf2verify.sides.tf2.tracing import TracedPort
 from tf2verify.stages.comparison.reruns import repeated
 from tf2verify.stages.failed_stage import traced_port
-from tf2verify.stages.passes.gradients import ReferenceGradients
+from tf2verify.stages.passes.gradients import ReferenceGradients, compared_pairs
 from tf2verify.stages.stage import CaseUnderTest
 
 GRADIENT, _OUTPUT = 'gradient', 'output '
@@ -148,7 +148,7 @@ class GradientRun:
     ones = {record.name: record.value for record in self.reference.tf1.gradients}
     others = {record.name: record.value for record in gradients}
     shares = []
-    for tf1, tf2 in self.case.alignment().pairs:
+    for tf1, tf2 in compared_pairs(self.case):
       one, other = ones.get(tf1), others.get(tf2)
       if one is not None and other is not None:
         # Of a gradient that is too large to be recorded, some elements are known.

@@ -150,7 +150,7 @@ def _pairs(
       side.get(name) for both in (losses, totals) for side, name in zip(both, names, strict=True)
     ]
     shape = next((one.shape for one in known if one is not None), None)
-    if names[0] not in trainable or shape is None:
+    if names[0] not in trainable - case.rightly_frozen or shape is None:
       continue
     arrays = [np.zeros(shape, np.float32) if one is None else one for one in known]
     if any(one.shape != shape or not np.isfinite(one).all() for one in arrays):

@@ -55,7 +55,7 @@ class ReferenceGradients:
     tf1, comparison = self.tf1, Comparison()
     comparison.telling.told_elsewhere = (('gradient', Blank.ZERO),)
     with comparison.unless_drawn_in_a_loop(tf1) as part:
-      pairs, tolerance = case.alignment().pairs, case.gradient_tolerance
+      pairs, tolerance = compared_pairs(case), case.gradient_tolerance
       part.variables('gradient', pairs, tf1.gradients, gradients, tolerance, tf1.run)
       inspect = functools.partial(case.tf1.inspectable, self.run)
       here = here_of(case.tf1.filled_on_current_tf(self.run))
@@ -69,6 +69,11 @@ class ReferenceGradients:
       unread_variables.leave_out(part, (tf1.gradients, gradients), sides)
     first_nan.explain(comparison, inspect)
     return comparison
+
+
+def compared_pairs(case: CaseUnderTest) -> list[tuple[str, str]]:
+  """Returns the names of the variables whose gradients count: not of what neither side trains."""
+  return [pair for pair in case.alignment().pairs if pair[0] not in case.rightly_frozen]
 
 
 class Gradients(Stage):
@@ -107,12 +112,16 @@ class Gradients(Stage):
     inspect_port = functools.partial(case.inspectable_port, reference.run)
     comparison = reference.compared(case, tf2.gradients, inspect_port)
     comparison.repeatable(tf1_run)
-    unconnected = sum(record.value is None for record in tf1.gradients)
+    known = [record for record in tf1.gradients if record.name not in case.rightly_frozen]
+    unconnected = sum(record.value is None for record in known)
     notes = []
+    if left_out := len(tf1.gradients) - len(known):
+      noun = 'variable' if left_out == 1 else 'variables'
+      notes.append(f'{left_out} {noun} that neither side trains: no gradient is compared')
     if unconnected and not comparison.differences:
       notes.append(f'{unconnected} variables have no gradient on either side')
     if not comparison.differences:
-      comparison.blind_spots += gradient_notes(tf1.gradients)
+      comparison.blind_spots += gradient_notes(known)
       notes += compare_in_training(case, tf1_run, (tf1, tf2), comparison)
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')

@@ -1,7 +1,8 @@
 """Rung 2: both sides have the same variables."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ from tf2verify.relation.leftover_pairs import of_parts
 from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
 from tf2verify.relation.renames import RenameSuggestion, rename_suggestions
 from tf2verify.relation.roles import owner
-from tf2verify.relation.variable_pairs import VARIABLE, compare_pairs, described
+from tf2verify.relation.variable_pairs import FLOATX, VARIABLE, compare_pairs, described
 from tf2verify.sides.loss_function import leaves_of
 from tf2verify.sides.side import Inventory
 from tf2verify.stages.mapped import layout_text
 from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.passes.left_out import LeftOutOfBoth
+from tf2verify.stages.passes.pairing_notes import pairing_notes
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
 # More renames than that are written down in a note.
@@ -51,7 +53,8 @@ class VariableInventory(Stage):
       )
     ones, others = by_name(tf1), by_name(tf2)
     pairs = [(ones[tf1_name], others[tf2_name]) for tf1_name, tf2_name in alignment.pairs]
-    differences, notes = compare_pairs(pairs, *_of_double_inputs(case.inputs))
+    of_doubles = _of_double_inputs(case.inputs) or FLOATX
+    differences, notes = compare_pairs(pairs, of_doubles, case.trained_by_tf1)
     left_tf1 = [ones[name] for name in alignment.only_tf1]
     steps = [v for v in left_tf1 if 'global_step' in v.collections]
     if steps:
@@ -73,10 +76,11 @@ class VariableInventory(Stage):
     looked_for = dict(alignment.looked_for)
     differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint, pairs)
     declaration = _declaration(suggestion, rule, declared=bool(case.variable_names))
-    inferred = [*_inferred_note(case.pairing), *_map_notes(case.pairing)]
-    inferred += case.pairing.counter_notes
+    inferred = pairing_notes(case.pairing)
     differences += _duplicates(alignment, tf1, tf2, case)
     differences += _untracked(tf2)
+    judged = _without_frozen(tf1, case.rightly_frozen)
+    notes = [*_totals(alignment, by_name(judged)), *inferred, *left_out.notes, *_grouped(notes)]
     return Findings(
       Compared(
         tensors=len(alignment.pairs),
@@ -84,23 +88,31 @@ class VariableInventory(Stage):
         noun='variables',
       ),
       tuple(differences),
-      (*_totals(alignment, ones), *inferred, *left_out.notes, *_grouped(notes), *declaration),
+      (*notes, *declaration),
       left_out.inconclusive,
-      inventory=left_out.marked(_side_by_side(alignment, tf1, tf2, case.pairing)),
+      inventory=left_out.marked(_side_by_side(alignment, judged, tf2, case.pairing)),
     )
 
 
-def _of_double_inputs(inputs: Any) -> list[str]:
-  """Returns why TF1 makes variables of float64, where the inputs explain it."""
+def _without_frozen(tf1: Inventory, frozen: Collection[str]) -> Inventory:
+  """Returns the variables of tf1 with some as not trainable."""
+  variables = tuple(
+    dataclasses.replace(v, trainable=v.trainable and v.name not in frozen) for v in tf1.variables
+  )
+  return dataclasses.replace(tf1, variables=variables)
+
+
+def _of_double_inputs(inputs: Any) -> str:
+  """Returns why TF1 makes variables of float64, where the inputs explain it; ''."""
   paths = [path for path, leaf in leaves_of(inputs).items() if leaf.dtype == np.float64]
   if not paths:
-    return []
+    return ''
   named = f' for inputs{paths[0]}' if paths[0] else ''
-  return [
+  return (
     f'make_inputs returns float64{named}: return x.astype(np.float32), if production feeds float32 '
     '(numpy makes float64 by default, and TF1 makes variables of the dtype of what it is given); '
     "if it feeds float64, Keras casts to floatx: pass dtype='float64' to the layer"
-  ]
+  )
 
 
 def _left_alone(seed_states: Sequence[str]) -> list[str]:
@@ -148,14 +160,9 @@ def _summary(variable: VariableRecord) -> VariableSummary:
 
 
 def _totals(alignment: Alignment, ones: dict[str, VariableRecord]) -> tuple[str, ...]:
-  sizes, trainable = 0, 0
-  for tf1_name, _ in alignment.pairs:
-    record = ones[tf1_name]
-    size = 1
-    for dimension in record.shape:
-      size *= dimension or 0
-    sizes += size
-    trainable += record.trainable
+  records = [ones[tf1_name] for tf1_name, _ in alignment.pairs]
+  sizes = sum(math.prod(size or 0 for size in record.shape) for record in records)
+  trainable = sum(record.trainable for record in records)
   noun = 'variable' if trainable == 1 else 'variables'
   return (f'{sizes:,} parameters in pairs; {trainable:,} {noun} trainable',)
 
@@ -285,53 +292,10 @@ def _declaration(
     yield f'if they are renamed, {what}:\n{code(suggestion.renames, rule)}'
 
 
-def _inferred_note(pairing: Pairing) -> Iterable[str]:
-  """Yields which renaming is used that the case does not declare, and how to declare it."""
-  if pairing.inferred is None:
-    return
-  renames = [(one, other) for one, other in pairing.inferred.renames if one != other]
-  rule = naming_rule(renames)
-  if rule is not None and (rule.exceptions or len(renames) < len(pairing.inferred.renames)):
-    rule = None
-  declared = code(renames, rule)
-  yield (
-    f'the names of the port differ, and only one renaming explains them all, so it is used: '
-    f'{pairing.inferred.reason}; to declare it:\n{declared}'
-  )
-
-
 def _layout_texts(pairing: Pairing) -> dict[str, str]:
   """Returns by tf1 names how variables of a map lie that do not lie alike."""
   entries = () if pairing.mapped is None else pairing.mapped.variable_map.entries
   return {name: layout_text(entry) for entry in entries for name in entry.tf1 if entry.layout}
-
-
-def _map_notes(pairing: Pairing) -> Iterable[str]:
-  """Yields what the variable map does."""
-  if pairing.mapped is None:
-    return
-  known = pairing.mapped.variable_map
-  renames = sum(entry.is_rename for entry in known.entries)
-  others = [entry for entry in known.entries if not entry.is_rename]
-  where = f' {known.source}' if known.source else ''
-  derived = pairing.derived
-  if derived is not None:
-    why = ', since its names do not fit' if pairing.by_default else ''
-    yield (
-      f'the variables of the port are paired by what they do{why}: '
-      f'{derived.summary()}; `python -m tf2verify map` shows the entries and writes them to a file'
-    )
-    yield from derived.doubts
-  text = f'by the variable map{where}: {renames:,} variables that are only renamed'
-  if others:
-    text += (
-      f', {len(others):,} entries with a different layout, which are compared in the shapes of tf1'
-    )
-  yield text
-  for entry in others[:_SHOWN_RENAMES]:
-    yield f'{entry}: {layout_text(entry)}'
-  if len(others) > _SHOWN_RENAMES:
-    yield f'… and {len(others) - _SHOWN_RENAMES} more entries with a different layout'
 
 
 def _missing_hint(
