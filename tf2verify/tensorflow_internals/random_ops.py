@@ -25,6 +25,9 @@ _FUNCTIONS = {
   'RandomStandardNormal': 'random_standard_normal',
   'TruncatedNormal': 'truncated_normal',
 }
+KINDS = tuple(_FUNCTIONS)
+# A draw of classes by their logits.
+CLASSES = 'Multinomial'
 # Returns what takes the place of a draw, given its type of operation, its shape as a tensor and
 # its dtype; None to draw.
 Answer = Callable[[str, Any, Any], Any]
@@ -51,14 +54,41 @@ _PHILOX = 1
 
 
 @contextlib.contextmanager
-def answered(answer: Answer) -> Iterator[None]:
-  """Has random operations of floating-point numbers asked for until exit, before they are made."""
+def answered(answer: Answer, with_classes: bool = False) -> Iterator[None]:
+  """Has random operations of floating-point numbers asked for until exit, before they are made.
+
+  Args:
+    answer: is asked.
+    with_classes: whether draws of classes are asked for as well: by numbers of [0, 1).
+  """
   with contextlib.ExitStack() as stack:
     for kind, name in _FUNCTIONS.items():
       known = getattr(gen_random_ops, name)
       asking = functools.partial(_asked, answer, kind, known, inspect.signature(known))
       stack.enter_context(mock.patch.object(gen_random_ops, name, asking))
+    if with_classes:
+      known = gen_random_ops.multinomial
+      asking = functools.partial(_asked_classes, answer, known, inspect.signature(known))
+      stack.enter_context(mock.patch.object(gen_random_ops, 'multinomial', asking))
     yield
+
+
+def _asked_classes(
+  answer: Answer,
+  known: Callable[..., Any],
+  signature: inspect.Signature,
+  *arguments: Any,
+  **keywords: Any,
+) -> Any:
+  bound = signature.bind(*arguments, **keywords)
+  bound.apply_defaults()
+  logits = tf.convert_to_tensor(bound.arguments['logits'])
+  rows, classes = tf.unstack(tf.shape(logits))
+  shape = tf.stack([rows, bound.arguments['num_samples']])
+  found = answer(CLASSES, shape, tf.float32)
+  if found is None:
+    return known(*arguments, **keywords)
+  return tf.cast(tf.floor(found * tf.cast(classes, tf.float32)), bound.arguments['output_dtype'])
 
 
 def _asked(

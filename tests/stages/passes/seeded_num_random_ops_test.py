@@ -84,19 +84,54 @@ class FaultTest(LadderTestCase):
     verdict = tf2verify.verify(Case, stages=[STAGE])
     self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
 
-  def test_draw_that_is_thrown_away(self):
-    class Case(tiny_models.Dropped):
+  def test_draws_of_the_port_without_an_effect(self):
+    class ThrownAway(tiny_models.Dropped):
       def port(self, inputs, training):
         tf.random.normal([2, 3])
         return self.model(inputs, training)
 
-    self.assert_first_failure(
-      Case,
-      STAGE,
-      'random op number 0 (of 1 in tf1, 2 in tf2)',
-      'tf2: RandomStandardNormal (2, 3), in the computation, at tests/stages/passes/seeded',
-      'tf.random.normal([2, 3])',
-    )
+    class NotTaken(tiny_models.Dropped):
+      def port(self, inputs, training):
+        tf.random.categorical(inputs, 1)
+        return self.model(inputs, training)
+
+    class TimesZero(tiny_models.Dropped):
+      def port(self, inputs, training):
+        noise = tf.random.normal(tf.shape(inputs)) if training else 1.0
+        return self.model(inputs + 0.0 * noise, training)
+
+    class KeepsAllOfThem(tiny_models.Dropped):
+      def port(self, inputs, training):
+        shape = [4, 3]  # as the dropout after it
+        inputs *= tf.floor(1.0 + tf.random.uniform(shape)) if training else 1.0
+        return self.model(inputs, training)
+
+    said = r'not counted, since .* the port draws there: '
+    for case, kind in (
+      (ThrownAway, r'RandomStandardNormal \(2, 3\), .* at tests'),
+      (NotTaken, r'Multinomial \(4, 1\)'),
+      (TimesZero, r'RandomStandardNormal \(4, 3\)'),
+      (KeepsAllOfThem, r'RandomUniform \(4, 3\)'),
+    ):
+      with self.subTest(case.__name__):
+        text = self.assert_passes(case, STAGE).to_text()
+        self.assertRegex(' '.join(text.split()), said + kind)
+
+  def test_draws_that_change_nothing_by_chance(self):
+    class KeepsNearlyAll(tiny_models.Dropped):
+      def port(self, inputs, training):
+        inputs = tf.nn.dropout(inputs, 1e-4) if training else inputs
+        return self.model(inputs, training)
+
+    class AddsLittle(tiny_models.Dropped):
+      def port(self, inputs, training):
+        noise = tf.random.normal(tf.shape(inputs)) if training else 0.0
+        return self.model(inputs + tf.maximum(noise - 4.5, 0.0), training)
+
+    for case in (KeepsNearlyAll, AddsLittle):
+      with self.subTest(case.__name__):
+        verdict = tf2verify.verify(case, stages=[STAGE])
+        self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
 
   def test_draw_that_the_port_spares(self):
     class Case(tiny_models.Dropped):

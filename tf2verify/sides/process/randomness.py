@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.scratch_graph import is_scratch_graph
-from tf2verify.sides.process import keras_draws, loop_draws
+from tf2verify.sides.process import answered_draws, keras_draws, loop_draws
 from tf2verify.tensorflow_internals import eager, keras, keras3, kernels, random_ops
 
 SEED = 42
@@ -261,6 +261,7 @@ def seeded(
       tool.scope(),
       keras_draws.stateful(packages, seed),
       answers.answering(),
+      answered_draws.scope(mode != CONSTANT, tool.uncount),
       mock.patch.object(tf.random.Generator, 'from_non_deterministic_state', generator),
     ):
       yield SeededScope(tool, keras_seeds, as_keras3, answers)

@@ -157,9 +157,8 @@ class Tf2Layer:
   ) -> Observation:
     """Runs a layer from its own initial values.
 
-    In `constant` mode that is the inspected layer, put back to its initial values: they do not
-    depend on the order of random ops. In `num_random_ops` mode they do, and the layer is a fresh
-    one, which `then` gets afterwards: nothing else will use it.
+    In `constant` mode that is the inspected layer, put back to these. In `num_random_ops` mode they
+    depend on the order of random ops, and the layer is a fresh one, which `then` gets afterwards.
     """
     run = f'{side.training_name(training)}, {mode}'
     self._progress(f'running the TF2 layer, {run}')
@@ -203,6 +202,7 @@ class Tf2Layer:
     port.reset()
     self.assign(port, start)
     initial, call = port.values(), f'{run}, from the initial values of tf1'
+    before = len(port.recorder.random_draws((call,)))
     with randomness.seeded(mode), untraced(mode):
       outputs = self.call(port, start.inputs, start.training, call)
       losses, total = self.regularization_losses(port)
@@ -211,7 +211,7 @@ class Tf2Layer:
       run=run,
       initial_values=tuple(TensorRecord(r.name, np.array(r.value)) for r in initial),
       state_after=port.values(),
-      random_draws=shown_draws(self._layouts, port.recorder.random_draws((call,))),
+      random_draws=shown_draws(self._layouts, port.recorder.random_draws((call,))[before:]),
       **output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,

@@ -3,18 +3,20 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation, RandomDraw
 from tf2verify.sides.process import randomness
+from tf2verify.sides.process.answered_draws import By, answering
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import SeededRun
 from tf2verify.sides.tf2.port import Port
 from tf2verify.stages.comparison import initial_values
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.idle_port_draws import without_idle
 from tf2verify.stages.comparison.judged_starts import judged_start
 from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.reruns import here_of, rerun_of
@@ -23,6 +25,13 @@ from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest
 
 Pairs = Sequence[tuple[str, str]]
+# Of which side draws without an effect do not count: a mode of tf1, and whether it is so of the
+# port.
+_WITHOUT_IDLE = (
+  (randomness.EFFECTIVE, False),
+  (randomness.COMPUTATION, True),
+  (randomness.EFFECTIVE, True),
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,6 +45,7 @@ class SeededPair:
   tf2_fixed: tuple[RandomDraw, ...] = ()  # draws of the port for which fixed numbers stood
   variables_first: bool = False  # whether the variables were set before the random ops were counted
   idle: tuple[RandomDraw, ...] = ()  # of the reference: without an effect, and not counted
+  port_idle: tuple[RandomDraw, ...] = ()  # likewise of the port
 
 
 def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) -> SeededPair:
@@ -73,7 +83,7 @@ def numbered_run(
 
   Where that differs, the variables are set first, and only the random ops of the
   computation are numbered: a port may make its variables in another order, or by other
-  operations, or in a function that is traced twice. Where that differs too, random ops of tf1
+  operations, or in a function that is traced twice. Where that differs too, random ops of a side
   without an effect do not count: a dropout that keeps everything draws nothing in the port.
 
   Args:
@@ -105,10 +115,10 @@ def numbered_run(
     comparison.note(f'variables could not be set first: {reason}')
     return pair, comparison
   is_apart = len(first.differences) > len(before.differences)
-  if is_apart:
+  for which, of_port in _WITHOUT_IDLE if is_apart else ():
     effective = before.copied()
     with contextlib.suppress(NotApplicable):
-      found = _variables_first(effective, case, training, pair, pairs, randomness.EFFECTIVE)
+      found = _variables_first(effective, case, training, pair, pairs, which, of_port)
       if len(effective.differences) == len(before.differences):
         return found, effective
   if _is_aligned(tf1, tf2, pairs) and is_apart:
@@ -227,17 +237,23 @@ def _variables_first(
   as_is: SeededPair,
   pairs: Pairs,
   mode: str = randomness.COMPUTATION,
+  spares_port: bool = False,
 ) -> SeededPair:
   """Compares a run in which the variables are set before random ops are counted.
 
   Raises:
-    NotApplicable: the random ops of the reference cannot be numbered so.
+    NotApplicable: the random ops of the reference cannot be numbered so; or those of the port all
+      have an effect, and the ones without are not to count.
   """
   run_tf1 = case.tf1.prepare_seeded(mode, training)
   tf1 = run_tf1()
   values = case.tf1.initial_fill(mode, training, tf1.initial_values)
   names = {other: one for one, other in pairs}
-  tf2 = case.tf2.observe_started(mode, RunSpec(case.inputs, training, values, names))
+  own = RunSpec(case.inputs, training, values, names)
+  port_idle: tuple[RandomDraw, ...] = ()
+  tf2 = case.tf2.observe_started(mode, own)
+  if spares_port:
+    tf2, port_idle = _without_idle(case, mode, own, tf2, tf1)
   _starts(comparison, case, training, as_is.tf1, as_is.tf2, pairs)
   _add_shared_numbers(comparison, case, as_is, pairs)
   start = RunSpec(case.inputs, training, values, {name: name for name, _ in pairs})
@@ -245,7 +261,20 @@ def _variables_first(
   drawn = as_is.tf1_draws, as_is.tf2_draws
   counted = {draw.op_name for draw in tf1.random_draws}
   idle = tuple(d for d in as_is.tf1_draws if d.feeds_outputs and d.op_name not in counted)
-  return SeededPair(tf1, tf2, *drawn, variables_first=True, idle=idle)
+  return SeededPair(tf1, tf2, *drawn, variables_first=True, idle=idle, port_idle=port_idle)
+
+
+def _without_idle(
+  case: CaseUnderTest, mode: str, start: RunSpec, tf2: Observation, tf1: Observation
+) -> tuple[Observation, tuple[RandomDraw, ...]]:
+  def observe(draws: Collection[int], by: By) -> Observation:
+    with answering(draws, by):
+      return case.tf2.observe_started(mode, start)
+
+  found = without_idle(observe, tf2.random_draws, tf1.random_draws)
+  if found is None:
+    raise NotApplicable('all random ops of the port have an effect')
+  return found
 
 
 def _add_shared_numbers(

@@ -37,7 +37,7 @@ class SeededNumRandomOps(Stage):
       tf1, tf2 = pair.tf1, pair.tf2
       draws += len(tf1.random_draws)
       variables_first += [tf1.run] if pair.variables_first else []
-      notes += _idle_notes(pair.idle)
+      notes += [*_idle_notes('tf1', pair.idle), *_idle_notes('the port', pair.port_idle)]
       first = first_order_difference(tf1.random_draws, tf2.random_draws, names, tf1.run)
       differs = len(comparison.differences) > before
       for once in draws_made_once(pair.tf1_draws, pair.tf2_draws, tf1.run):
@@ -88,12 +88,13 @@ def _side_by_side(
   )
 
 
-def _idle_notes(draws: Sequence[RandomDraw]) -> list[str]:
+def _idle_notes(side: str, draws: Sequence[RandomDraw]) -> list[str]:
   if not draws:
     return []
+  more = f', and {len(draws) - 1} more' if len(draws) > 1 else ''
   return [
-    f'not counted, since the outputs are the same whatever tf1 draws there: {_draw_text(draws[0])}'
-    + (f', and {len(draws) - 1} more' if len(draws) > 1 else '')
+    f'not counted, since the outputs are the same whatever {side} draws there: '
+    f'{_draw_text(draws[0])}{more}'
   ]
 
 
