@@ -9,10 +9,10 @@ from tf2verify.diagnosis.patterns.arrays import (
   is_zero_where_different,
   repeats_before,
 )
+from tf2verify.records import rounds
 from tf2verify.records.diagnosis import Cause
 
-# A loop, or what puts its outputs together where its rounds stand in the graph.
-_OF_LOOPS = frozenset({'While', 'StatelessWhile', 'TensorListStack'})
+_LOOPS = frozenset({'While', 'StatelessWhile'})
 
 
 def forgotten_mask(evidence: FailedStage) -> Cause | None:
@@ -60,7 +60,7 @@ def sequence_end(evidence: FailedStage) -> Cause | None:
 
   Looks for outputs that are zero in tf1, from some step of a row on, wherever they differ.
   """
-  if not evidence.tf1_op_types & _OF_LOOPS or evidence.loop_ends:
+  if not _has_loops(evidence) or evidence.loop_ends:
     return None
   for failed in evidence.of_quantity('output'):
     axis = _time_axis(failed.tf1, failed.tf2)
@@ -85,6 +85,13 @@ def sequence_end(evidence: FailedStage) -> Cause | None:
       seen,
     )
   return None
+
+
+def _has_loops(evidence: FailedStage) -> bool:
+  """Returns whether tf1 has a loop, or rounds in its place."""
+  ops = () if evidence.tf1_graph is None else evidence.tf1_graph.ops
+  is_in_rounds = any(rounds.numbers_of(op.name) for op in ops)
+  return is_in_rounds or not evidence.tf1_op_types.isdisjoint(_LOOPS)
 
 
 def _time_axis(tf1: np.ndarray, tf2: np.ndarray) -> int | None:
