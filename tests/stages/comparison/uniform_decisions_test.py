@@ -158,8 +158,13 @@ class ConditionsTest(absltest.TestCase):
   def test_branches_that_are_the_same(self):
     self.assertNotIn('branch', self._said())
 
-  def test_branch_that_is_another_and_is_not_taken(self):
+  def test_branch_with_another_operation_that_is_not_taken(self):
     said = self._said(other=lambda self, found: tf.nn.elu(found))
+    self.assertIn('the operation is Relu6 in tf1', said)
+    self.assertNotIn('takes one branch', said)
+
+  def test_branch_of_which_no_rule_knows_that_it_is_another(self):
+    said = self._said(other=lambda self, found: tf.sort(found, axis=-1))
     self.assertRegex(said, r'the condition at uniform_decisions_test.py:\d+ takes one branch; with')
     self.assertIn(
       'in some elements of the input it takes the other one, and the sides differ', said
@@ -173,7 +178,7 @@ class ConditionsTest(absltest.TestCase):
     self.assertNotIn('branch', self._said(other=other))
 
   def test_branch_of_which_a_variable_decides(self):
-    said = self._said(other=lambda self, found: tf.nn.elu(found), of_variable=True)
+    said = self._said(other=lambda self, found: tf.sort(found, axis=-1), of_variable=True)
     self.assertIn('tf1 takes one branch of the condition at uniform_decisions_test.py:', said)
     self.assertNotIn('branch', self._said(of_variable=True))
 
