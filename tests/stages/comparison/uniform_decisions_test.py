@@ -118,11 +118,17 @@ class Branches(tf2verify.EquivalenceCase, abc.ABC):
   """A condition of which the inputs take one branch."""
 
   of_variable = False
+  of_both = False
+
+  def decided(self, inputs):
+    found = tf.reduce_sum(inputs) > -100.0
+    # True wherever the first one is false, for what is tried.
+    return found | (tf.reduce_max(inputs) > -50.0) if self.of_both else found
 
   def build_tf1_graph(self, inputs, training):
     found = v1.layers.dense(inputs, 4, name='d')
     limit = v1.get_variable('limit', [], initializer=v1.zeros_initializer(), trainable=False)
-    decided = limit < 5.0 if self.of_variable else tf.reduce_sum(inputs) > -100.0
+    decided = limit < 5.0 if self.of_variable else self.decided(inputs)
     return tf.cond(decided, lambda: tf.tanh(found), lambda: tf.nn.relu6(found)) + limit
 
   def other(self, found):
@@ -139,7 +145,7 @@ class Branches(tf2verify.EquivalenceCase, abc.ABC):
 
       def call(self, inputs):
         limit = tf.convert_to_tensor(self.limit)
-        decided = limit < 5.0 if case.of_variable else tf.reduce_sum(inputs) > -100.0
+        decided = limit < 5.0 if case.of_variable else case.decided(inputs)
         found = self.d(inputs)
         return tf.cond(decided, lambda: tf.tanh(found), lambda: case.other(found)) + limit
 
@@ -176,6 +182,11 @@ class ConditionsTest(absltest.TestCase):
       return tf.nn.relu6(found) + tf.reduce_max(found) - tf.reduce_max(ordered)
 
     self.assertNotIn('branch', self._said(other=other))
+
+  def test_comparison_that_does_not_decide_alone(self):
+    """With another result of it, the same branch is taken: that both agree says nothing."""
+    said = self._said(other=lambda self, found: tf.sort(found, axis=-1), of_both=True)
+    self.assertIn('branch of the condition at uniform_decisions_test.py:', said)
 
   def test_branch_of_which_a_variable_decides(self):
     said = self._said(other=lambda self, found: tf.sort(found, axis=-1), of_variable=True)

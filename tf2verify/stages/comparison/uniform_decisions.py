@@ -105,14 +105,15 @@ def _of_conditions(
     if op.op_type not in _CONDITIONS:
       continue
     producer, number = op.inputs[0]
-    decided = runs[0].refetched([graph.ops[producer].tensors[number]], {})
+    condition = graph.ops[producer].tensors[number]
+    decided = runs[0].refetched([condition], {})
     if decided is None or decided[0].size != 1:
       continue
     behind = sorted(graph.ancestors([producer], _OF_SHAPES))
     line = op.source.short if op.source is not None else op.name
     text = _OF_CONDITION.replace('{line}', line.replace('{', '{{').replace('}', '}}'))
     deciding = [one for one in _comparisons(0, graph, behind) if is_of(one.place)]
-    tried = [_tried(one, proof, runs, text) for one in deciding]
+    tried = [_tried(one, proof, runs, text, condition) for one in deciding]
     told = [text for text in tried if text is not None] or [_UNTAKEN.format(line=line)]
     found += [text for text in told if text and text not in found]
   return found
@@ -179,22 +180,28 @@ def _unread(
 
 
 def _tried(
-  one: _Comparison, proof: Proof, runs: tuple[GraphRun, GraphRun], text: str = _TEXT
+  one: _Comparison,
+  proof: Proof,
+  runs: tuple[GraphRun, GraphRun],
+  text: str = _TEXT,
+  decided: str = '',
 ) -> str | None:
   """Returns what to say of a comparison; '' where the sides agree on both of its results.
 
-  None where no other result was seen.
+  None where no other result was seen: of `decided`, a tensor that the comparison leads to, or of
+  the comparison itself.
   """
   graphs = proof.tf1.graph, proof.tf2.graph
   graph, run = graphs[one.side], runs[one.side]
   op = graph.ops[one.position]
+  decided = decided or op.tensors[0]
   read = [graph.ops[producer].tensors[number] for producer, number in op.inputs]
   leaf = _input(graph, one.place)
-  known = run.refetched([op.tensors[0], leaf, *read], {})
+  known = run.refetched([decided, leaf, *read], {})
   if known is None or not _is_uniform(known[0]) or _is_of_classes(graph, op, known[1]):
     return None
   for value, changed in _changed(known[1], known[2:]):
-    flipped = run.refetched([op.tensors[0]], {leaf: changed})
+    flipped = run.refetched([decided], {leaf: changed})
     if flipped is None or flipped[0].shape != known[0].shape or _is_same(flipped[0], known[0]):
       continue
     results = _results(one.place, changed, proof.targets, graphs, runs)
