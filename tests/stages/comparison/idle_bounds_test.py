@@ -178,6 +178,8 @@ class IdleBoundsTest(absltest.TestCase):
     self.assertFalse(one.is_reached_with(dataclasses.replace(same, bound=('Minimum', 0.5))))
     self.assertFalse(one.is_reached_with(dataclasses.replace(same, share=same.share * 1.01)))
     self.assertFalse(one.is_reached_with(dataclasses.replace(same, share=None)))
+    turned = dataclasses.replace(one, side=1, bound=('Minimum', -2.0))
+    self.assertFalse(one.is_reached_with(turned))
 
   def test_bound_of_tf1_alone(self):
     found = _found(port_end=lambda _, net: net)

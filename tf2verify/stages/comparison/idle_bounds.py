@@ -94,6 +94,8 @@ class _Idle:
     """
     if other.side == self.side or self.share is None or other.share is None:
       return False
+    if self.bound[1] * other.bound[1] < 0:  # reached from the other side
+      return False
     share = other.share if other.bound[0] == self.bound[0] else np.sort(1.0 / other.share)
     if share.shape != self.share.shape:
       return False
