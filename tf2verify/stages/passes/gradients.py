@@ -12,7 +12,7 @@ from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
-from tf2verify.stages.comparison import first_nan, unread_variables
+from tf2verify.stages.comparison import eager_branches, first_nan, unread_variables
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.vacuity import gradient_notes
@@ -67,6 +67,9 @@ class ReferenceGradients:
         functools.partial(case.inspectable_port, forward),
       )
       unread_variables.leave_out(part, (tf1.gradients, gradients), sides)
+      known = {record.name: record.value for record in tf1.gradients}
+      in_graph = functools.partial(case.inspectable_port, self.run)
+      eager_branches.leave_out(part, known, in_graph)
     first_nan.explain(comparison, inspect)
     return comparison
 

@@ -1,4 +1,8 @@
-"""Gradients of variables that a loop reads and no output depends on: zeros, or none at all."""
+"""Gradients that are zeros on one side, and none at all on the other.
+
+Of variables that a loop reads and no output depends on, or that only a branch reads which eager mode
+does not take.
+"""
 
 import dataclasses
 import functools
@@ -7,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tf2verify.sides.side import RunSpec
+from tf2verify.stages.comparison.eager_branches import zero_in_a_graph
 from tf2verify.stages.comparison.unread_variables import unread
 from tf2verify.stages.stage import CaseUnderTest
 from tf2verify.stages.training.step_quantities import APPLIED, GRADIENT, QuantityPair
@@ -27,6 +32,9 @@ class UnreadGradients:
       functools.partial(case.tf1.inspectable, forward),
       functools.partial(case.inspectable_port, forward),
     )
+    self._differentiated = functools.partial(
+      case.inspectable_port, dataclasses.replace(run, gradients=True)
+    )
     self._known: dict[tuple[int, str], bool] = {}
 
   def left(self, pairs: Iterable[QuantityPair]) -> list[QuantityPair]:
@@ -36,6 +44,8 @@ class UnreadGradients:
     for side in {side for side, _ in doubtful}:
       names = [name for of, name in doubtful if of == side and (side, name) not in self._known]
       found = unread(self._inspect[side], names) if names else set[str]()
+      if side == 0:
+        found |= zero_in_a_graph(self._differentiated, set(names) - found)
       self._known |= {(side, name): name in found for name in names}
     return [p for p in listed if not self._is_unread(p)]
 
