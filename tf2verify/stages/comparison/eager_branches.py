@@ -39,8 +39,8 @@ def leave_out(
   for name in zero_in_a_graph(inspect_port, found):
     comparison.withdraw(functools.partial(operator.is_, found[name]))
     comparison.note(
-      f'only a branch that is not taken reads {name}: the port has no gradient of it in eager mode, '
-      'and zeros in a graph (tf.function), as tf1 has; momentum and weight decay move a variable '
+      f'only a branch that is not taken reads {name}: the port has no gradient of it in eager '
+      'mode, and zeros in a graph (tf.function), as tf1 has; momentum and weight decay move a variable '
       'whose gradient is zero, and not one that has none'
     )
 

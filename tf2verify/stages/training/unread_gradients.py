@@ -1,7 +1,7 @@
 """Gradients that are zeros on one side, and none at all on the other.
 
-Of variables that a loop reads and no output depends on, or that only a branch reads which eager mode
-does not take.
+Of variables that a loop reads and no output depends on, or that only a branch reads which eager
+mode does not take.
 """
 
 import dataclasses
