@@ -40,8 +40,8 @@ def leave_out(
     comparison.withdraw(functools.partial(operator.is_, found[name]))
     comparison.note(
       f'only a branch that is not taken reads {name}: the port has no gradient of it in eager '
-      'mode, and zeros in a graph (tf.function), as tf1 has; momentum and weight decay move a variable '
-      'whose gradient is zero, and not one that has none'
+      'mode, and zeros in a graph (tf.function), as tf1 has; momentum and weight decay move a '
+      'variable whose gradient is zero, and not one that has none'
     )
 
 
