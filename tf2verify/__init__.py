@@ -108,7 +108,9 @@ def __getattr__(name: str) -> Any:
   _require()
   with collection.paused():
     home = importlib.import_module(_HOMES[name])
-  return getattr(home, name)
+  found = getattr(home, name)
+  globals()[name] = found  # hooks may ask for it thousands of times
+  return found
 
 
 def __dir__() -> list[str]:
