@@ -67,7 +67,8 @@ class TrainingStep:
   # The total loss that the step minimizes, before the update; None where the case's own step does
   # not tell it.
   loss: np.ndarray | None
-  learning_rate: float | None  # in effect at this step; None where it cannot be told
+  # In effect at this step, of the first optimizer; None where it cannot be told.
+  learning_rate: float | None
   global_step: int | None  # count of steps after this one; None without a counter
   # As differentiated, one per trainable variable; empty where the case's own train op keeps them to
   # itself.
@@ -78,6 +79,8 @@ class TrainingStep:
   slots: tuple[Slot, ...]  # after the step
   # tf2 only: what else may count the steps, after this one, by name.
   further_counts: tuple[tuple[str, int], ...] = ()
+  # tf2 only: the learning rates of its further updates, where they are told.
+  further_rates: tuple[float, ...] = ()
   # tf1 only: the scalar that the train op differentiates, where that is another one than `loss`.
   minimized: np.ndarray | None = None
 

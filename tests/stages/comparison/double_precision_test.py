@@ -283,13 +283,13 @@ class DoublePrecisionTest(LadderTestCase):
     self.assertIs(stage.status, tf2verify.Status.FAILED)
     self.assertNotIn(_EXPLAINED, ' '.join(stage.notes))
 
-  def _judged(self, *tensors, size=2.0):
+  def _judged(self, *tensors, size=2.0, difference=None):
     """Returns the kinds of tensors, each given by the errors of both sides and the noise of TF1."""
     suspects, judged, errors = [], [], {}
     for number, (tf1, tf2, noise) in enumerate(tensors):
       found = Difference('gradient', f'w{number}', Aspect.VALUES)
       suspects.append(Suspect(found, *[np.float32([1.0, 2.0])] * 2, Tolerance(1e-6, 1e-6)))
-      judged.append((found, NoiseVerdict(Kind.DIFFERENT, tf2, noise, size)))
+      judged.append((found, NoiseVerdict(Kind.DIFFERENT, difference or tf2, noise, size)))
       errors[found.key] = double_precision._Errors(apart=1e-14, tf1=tf1, tf2=tf2)
     with mock.patch.object(double_precision, '_errors', return_value=errors):
       after = double_precision.explained(suspects, Sorted(tuple(judged)), list)
@@ -303,6 +303,11 @@ class DoublePrecisionTest(LadderTestCase):
       self.assertEqual(self._judged((3e-7, 1e-5, noise)), [Kind.DIFFERENT], noise)
     with self.subTest('large'):
       self.assertEqual(self._judged((3e-3, 1e-1, 5e-2)), [Kind.DIFFERENT])
+
+  def test_values_of_tf1_that_are_nothing_but_rounding(self):
+    """A gradient that is zero in exact arithmetic, below a root: the port's is."""
+    self.assertEqual(self._judged((0.6, 1e-7, 1e-9), difference=1.2), [Kind.ROUNDING])
+    self.assertEqual(self._judged((1e-7, 0.6, 1e-9), difference=1.2), [Kind.DIFFERENT])
 
   def test_each_tensor_has_to_be_rounding(self):
     """One that noise excuses, and is further from TF1's own error, hides no other one."""

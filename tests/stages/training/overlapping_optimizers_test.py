@@ -15,6 +15,8 @@ class _TwoAdams(Trained, abc.ABC):
   """The kernel is trained by one loss, the bias by another."""
 
   twice = ''
+  order = 1  # -1: the second optimizer updates first
+  rates = (0.01, 0.03)
   training_steps_to_take = 2
 
   def make_tf1_train_op(self, loss):
@@ -27,7 +29,7 @@ class _TwoAdams(Trained, abc.ABC):
       return v1.train.AdamOptimizer(0.03).minimize(penalty, var_list=[bias])
 
   def make_tf2_optimizer(self):
-    return [tf.keras.optimizers.Adam(rate, epsilon=1e-8) for rate in (0.01, 0.03)]
+    return [tf.keras.optimizers.Adam(rate, epsilon=1e-8) for rate in self.rates]
 
   def tf2_train_step(self, layer, inputs, labels, optimizer):
     kernel, bias = sorted(layer.trainable_variables, key=lambda v: -len(v.shape))
@@ -39,13 +41,14 @@ class _TwoAdams(Trained, abc.ABC):
       ([bias, kernel] if self.twice == 'kernel' else [bias], penalty),
     ]
     gradients = [tape.gradient(what, variables) for variables, what in pairs]
-    for one, (variables, _), its in zip(optimizer, pairs, gradients, strict=True):
+    updates = list(zip(optimizer, pairs, gradients, strict=True))
+    for one, (variables, _), its in updates[:: self.order]:
       one.apply_gradients(zip(its, variables, strict=True))
     return loss
 
 
-def _verdict(twice=''):
-  case = type('Case', (_TwoAdams,), {'twice': twice})
+def _verdict(**members):
+  case = type('Case', (_TwoAdams,), members)
   return tf2verify.verify(case, stages=['training_steps']).stages[-1]
 
 
@@ -53,6 +56,18 @@ class OverlappingOptimizersTest(parameterized.TestCase):
   def test_right_port(self):
     verdict = _verdict()
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+
+  def test_updates_in_the_other_order(self):
+    verdict = _verdict(order=-1)
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+
+  @parameterized.parameters(1, -1)
+  def test_another_rate(self, order):
+    for rates in ((0.03, 0.01), (0.03, 0.03), (0.01, 0.01)):
+      with self.subTest(rates=rates):
+        verdict = _verdict(order=order, rates=rates)
+        self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
+        self.assertRegex(verdict.to_text(), 'learning.rate')
 
   @parameterized.parameters('kernel', 'bias')
   def test_one_more_variable_for_an_optimizer(self, name):

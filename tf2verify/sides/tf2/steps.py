@@ -117,19 +117,20 @@ class Tf2Steps:
   def take(self) -> TrainingStep:
     """Takes a step and reads everything after it."""
     updates, loss = self._taken()
-    first = updates.updates[0] if updates.updates else None
+    rates = [update.learning_rate for update in updates.updates]
     self._changes_gradients = changes_gradients(updates)
     self._last = self._gradients(updates.differentiated), self._gradients(updates.applied)
     return TrainingStep(
       number=self._number,
       loss=loss,
-      learning_rate=None if first is None else first.learning_rate,
+      learning_rate=rates[0] if rates else None,
       global_step=self._global_step(),
       gradients=self._last[0],
       applied_gradients=self._last[1],
       variables=self._port.values(),
       slots=self._slots(),
       further_counts=parts_of(self._optimizer).counts(),
+      further_rates=tuple(rate for rate in rates[1:] if rate is not None),
     )
 
   def give_gradients(self, names: Mapping[str, str], applied: bool) -> GivenGradients:

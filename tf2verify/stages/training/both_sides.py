@@ -147,7 +147,7 @@ class BothSides:
     """
     reference, port = self._sides
     one, other = reference.take_with(change), port.take_with(change)
-    self._taken.append((one, dataclasses.replace(other, slots=self._with_shadows(other.slots))))
+    self._taken.append((one, self._as_paired(one, other)))
     try:
       return self.so_far()
     finally:
@@ -248,7 +248,7 @@ class BothSides:
     reference, port = self._sides
     port.schedule()
     one, other = reference.take_at_rate(factor), port.take_at_rate(factor)
-    self._taken.append((one, dataclasses.replace(other, slots=self._with_shadows(other.slots))))
+    self._taken.append((one, self._as_paired(one, other)))
     try:
       return self.so_far()
     finally:
@@ -295,7 +295,19 @@ class BothSides:
       self._shadows = port_shadows(
         one, other, port.run(), self._pairs, self._slot_names, port.laid_out
       )
-    return one, dataclasses.replace(other, slots=self._with_shadows(other.slots))
+    return one, self._as_paired(one, other)
+
+  def _as_paired(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
+    """Returns a step of the port with the averages, and the learning rate, that tf1 tells of.
+
+    TF1 tells the rate of its first optimizer. If the port updates by another one first, the rate
+    of any of its updates may be that one; what each update does is compared by itself.
+    """
+    rate, wanted = other.learning_rate, one.learning_rate
+    if rate is not None and wanted is not None:
+      known = (rate, *other.further_rates)
+      rate = next((r for r in known if all(are_same([wanted], [r]))), rate)
+    return dataclasses.replace(other, slots=self._with_shadows(other.slots), learning_rate=rate)
 
   def _with_shadows(self, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
     found = self._shadows
