@@ -95,7 +95,9 @@ def _insertions(
         continue
       producer, output = op.inputs[slot]
       partner = partner_of[producer]
-      if partner is None or tf2.ops[partner].outputs[output][0] != 'float32':
+      # The partner may have fewer outputs: a slice for one of the parts of a `Split`.
+      known = () if partner is None else tf2.ops[partner].outputs[output : output + 1]
+      if partner is None or [dtype for dtype, _ in known] != ['float32']:
         continue
       changes = tuple(
         _change(looking, n, (partner, output), op.op_type, number)
