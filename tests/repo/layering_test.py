@@ -77,7 +77,6 @@ _LONG_FUNCTIONS = {
   'reference.losses.record_losses': 56,
   'reference.step_entries.record_steps': 51,
   'sides.tf1.train_graph.add_train_op': 58,
-  'stages.passes.zero_randomness.check': 56,
 }
 _RANK = {name: rank for rank, layer in enumerate(_LAYERS) for name in layer}
 

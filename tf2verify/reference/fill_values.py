@@ -31,6 +31,15 @@ def _fan_in(name: str, shape: Tuple[int, ...]) -> int:
   return size_of(shape[:-2] if 'depthwise' in name.lower() else shape[:-1])
 
 
+def _last_word(name: str) -> str:
+  return name.rpartition('/')[2].lower()
+
+
+def is_bound(name: str, shape: Tuple[int, ...]) -> bool:
+  """Returns whether a variable is called as one bound of a range."""
+  return len(shape) <= 1 and _last_word(name) in _SIGNS
+
+
 def _is_positive(name: str) -> bool:
   return any(word in name for word in _POSITIVE_WORDS) or bool(_POSITIVE_ENDS.search(name))
 
@@ -67,9 +76,8 @@ def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[A
   fractions = (words & np.uint32(0x007FFFFF)) | np.uint32(0x3F800000)
   values = fractions.view(np.float32)
   values -= np.float32(0.5)
-  sign = _SIGNS.get(name.rpartition('/')[2].lower())
-  if sign is not None and len(shape) <= 1:
-    values *= np.float32(sign)
+  if is_bound(name, shape):
+    values *= np.float32(_SIGNS[_last_word(name)])
   elif not _is_positive(name.lower()):
     fractions |= words & np.uint32(0x80000000)
     if len(shape) >= 2 and values.size:

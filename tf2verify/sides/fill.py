@@ -12,6 +12,7 @@ from tf2verify.reference.fill_values import (
   GUIDE_CONSTANT,
   constant_values,
   distinct_values,
+  is_bound,
 )
 from tf2verify.reference.perturbation import Perturber
 
@@ -75,6 +76,7 @@ class StartedFill:
       kept: variables that keep their initial values.
     """
     self.description = fill.description
+    self.is_constant = isinstance(fill, ConstantFill)
     self._fill = fill
     self._drawn_start = drawn_start
     self._kept = kept
@@ -126,6 +128,27 @@ class ConstantFill:
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns the constant array."""
+    return constant_values(name, shape, dtype)
+
+
+class ConstantInDomain:
+  """The guide's constant, without the variables that have a domain.
+
+  Those whose values a case chooses, and bounds of ranges: with 0.001 for both the range is empty.
+  """
+
+  description = f'{CONSTANT_VALUES} where fill_values gives distinct values'
+
+  def __init__(self, own: Fill) -> None:
+    """Takes the case's own fill."""
+    self._own = own
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the constant array, or the case's own values."""
+    value, distinct = self._own(name, shape, dtype), distinct_values(name, shape, dtype)
+    is_given = value is not None and distinct is not None and not np.array_equal(value, distinct)
+    if is_given or is_bound(name, shape):
+      return value
     return constant_values(name, shape, dtype)
 
 

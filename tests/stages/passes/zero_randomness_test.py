@@ -1,3 +1,5 @@
+import abc
+
 import numpy as np
 import tensorflow as tf
 import tf_slim as slim
@@ -469,6 +471,40 @@ class InconclusiveTest(LadderTestCase):
     self.assertIn('zeros, or twice as much, would also pass', verdict.stages[-1].reason)
     # The graphs say where to look, and scaled inputs show it.
     self.assert_first_failure(Case, STAGE, 'the port computes Mul with 2')
+
+
+
+class _Ranged(tiny_models.OneModel, abc.ABC):
+  """A range whose bounds are variables: at one number for both, the outputs are NaN."""
+
+  names, bits = ('min', 'max'), 8
+
+  def model(self, inputs, training):
+    return self.ranged(inputs, 8)
+
+  def port(self, inputs, training):
+    return self.ranged(inputs, self.bits)
+
+  def ranged(self, inputs, bits):
+    low, high = (v1.get_variable(name, []) for name in self.names)
+    net = inputs @ v1.get_variable('kernel', [3, 4])
+    return tf.quantization.fake_quant_with_min_max_vars(net, low, high, num_bits=bits)
+
+
+class DomainTest(LadderTestCase):
+  def test_bounds_by_name_and_by_fill_values(self):
+    class Given(_Ranged, abc.ABC):
+      names = ('lower', 'upper')
+
+      def fill_values(self, name, shape, dtype):
+        known = {'lower': -1.5, 'upper': 2.0}.get(name.rpartition('/')[2])
+        return np.asarray(super().fill_values(name, shape, dtype) if known is None else known)
+
+    for parent in (_Ranged, Given):
+      with self.subTest(parent.__name__):
+        self.assert_passes(type('Case', (parent,), {}), 'zero_randomness')
+        other = type('Case', (parent,), {'bits': 6})
+        self.assert_first_failure(other, 'zero_randomness', 'output')
 
 
 if __name__ == '__main__':

@@ -10,10 +10,11 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides.fill import ConstantFill, Fill, StartedFill
+from tf2verify.sides.fill import ConstantFill, ConstantInDomain, Fill, StartedFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.hook_places import with_place
 from tf2verify.sides.side import Declaration, RunSpec
+from tf2verify.sides.tf1.reference import PreparedRuns
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparison import first_nan, vacuity
 from tf2verify.stages.comparison.comparing import Comparison
@@ -101,27 +102,17 @@ class ZeroRandomness(Stage):
     # Inference, unless the case has only the training mode.
     training = False not in case.declaration.training_modes
     varied, replaced = case_inputs.varied_inputs(case.inputs)
-    runs: tuple[tuple[object, Fill], ...] = (
-      (varied, case_fill(case)),
-      (case.inputs, constant_fill(case)),
-    )
+    runs = ((varied, case_fill(case)), (case.inputs, constant_fill(case)))
     comparison = Comparison()
     comparison.telling.judged_by = ('output',)
     comparison.telling.told_elsewhere = (('output', Blank.ZERO),)
-    pairs = case.alignment().pairs
-
-    def runs_of(tf1_names: dict[str, str]) -> list[RunSpec]:
-      return [RunSpec(inputs, training, fill, tf1_names) for inputs, fill in runs]
-
-    tf1_runs = runs_of({tf1: tf1 for tf1, _ in pairs})
-    run_tf1 = case.tf1.prepare_filled(tf1_runs)
-    tf2_runs = runs_of({tf2: tf1 for tf1, tf2 in pairs})
-    observed = side_by_side(run_tf1, lambda: case.tf2.observe_filled(tf2_runs))
+    both = _BothSides.observed(case, runs, training)
+    tf1_runs, tf2_runs, observed = both.tf1, both.tf2, both.found
     for position, (one, other) in enumerate(zip(tf1_runs, tf2_runs, strict=True)):
       tf1, tf2 = (of_side[position] for of_side in observed)
-      again = repeated(run_tf1, one)
-      if position:
-        reference = RunOfSide(one, tf1, lambda run: run_tf1([run])[0])
+      again = repeated(both.run_tf1, one)
+      if isinstance(one.fill, StartedFill) and one.fill.is_constant:
+        reference = RunOfSide(one, tf1, lambda run: both.run_tf1([run])[0])
         port = RunOfSide(other, tf2, lambda run: case.tf2.observe_filled([run])[0])
         again = with_dither(again, reference, port)
       # Equal numbers make ties and variances of zero, which rounding decides; others do not.
@@ -155,6 +146,43 @@ class ZeroRandomness(Stage):
     findings = dataclasses.replace(comparison.findings(notes), proven=proven)
     reason = _why_nothing(observed[0], inspects) or findings.inconclusive or found.reason
     return dataclasses.replace(findings, inconclusive=reason)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _BothSides:
+  """What both sides gave at distinct values and at the constant, with what was run."""
+
+  tf1: tuple[RunSpec, ...]
+  tf2: tuple[RunSpec, ...]
+  found: tuple[Sequence[Observation], Sequence[Observation]]
+  run_tf1: PreparedRuns
+
+  @classmethod
+  def observed(
+    cls, case: CaseUnderTest, runs: Sequence[tuple[object, Fill]], training: bool
+  ) -> '_BothSides':
+    """Runs both sides.
+
+    Where all outputs of TF1 are NaN at the constant, variables with a domain have the case's
+    values.
+    """
+    pairs = case.alignment().pairs
+
+    def specs(tf1_names: dict[str, str], fills: Sequence[tuple[object, Fill]]) -> list[RunSpec]:
+      return [RunSpec(inputs, training, fill, tf1_names) for inputs, fill in fills]
+
+    names = {tf1: tf1 for tf1, _ in pairs}, {tf2: tf1 for tf1, tf2 in pairs}
+    tf1_runs, tf2_runs = (specs(known, runs) for known in names)
+    run_tf1 = case.tf1.prepare_filled(tf1_runs)
+    tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_filled(tf2_runs))
+    if _is_all_nan(tf1[1]) and not _is_all_nan(tf1[0]):
+      domain = ConstantInDomain(CaseFill(case.declaration))
+      last = [(runs[1][0], StartedFill(domain, case.tf1.drawn_start, _kept(case)))]
+      ones, others = (specs(known, last) for known in names)
+      tf1_runs, tf2_runs = [tf1_runs[0], *ones], [tf2_runs[0], *others]
+      tf1 = (tf1[0], *run_tf1(ones))
+      tf2 = (tf2[0], *case.tf2.observe_filled(others))
+    return cls(tuple(tf1_runs), tuple(tf2_runs), (tf1, tf2), run_tf1)
 
 
 def _compare(
