@@ -473,7 +473,6 @@ class InconclusiveTest(LadderTestCase):
     self.assert_first_failure(Case, STAGE, 'the port computes Mul with 2')
 
 
-
 class _Ranged(tiny_models.OneModel, abc.ABC):
   """A range whose bounds are variables: at one number for both, the outputs are NaN."""
 

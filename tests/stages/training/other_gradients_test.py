@@ -225,6 +225,33 @@ class OtherGradientsTest(parameterized.TestCase):
     found = self._found(WithoutMomentum, make_tf1_optimizer=make)
     self.assertIn('compare an epsilon', ' '.join(found))
 
+  @parameterized.parameters(1.0, 2.0)
+  def test_a_factor_before_a_clipping_that_every_step_reaches(self, factor):
+    def make_tf1_train_op(self, loss):
+      optimizer = v1.train.AdamOptimizer(0.01)
+      pairs = optimizer.compute_gradients(loss)
+      clipped, _ = tf.clip_by_global_norm([g for g, _ in pairs], 0.01)
+      return optimizer.apply_gradients(zip(clipped, [v for _, v in pairs], strict=True))
+
+    def tf2_train_step(self, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = self.tf2_loss(layer(inputs), labels)
+      gradients = [factor * g for g in tape.gradient(loss, layer.trainable_variables)]
+      norm = tf.linalg.global_norm(gradients)
+      gradients = [tf.where(norm > 0.01, g * (0.01 / norm), g) for g in gradients]
+      optimizer.apply_gradients(zip(gradients, layer.trainable_variables, strict=True))
+      return loss
+
+    found = self._found(
+      lambda rate: keras.optimizers.Adam(rate, epsilon=1e-8),
+      make_tf1_train_op=make_tf1_train_op,
+      tf2_train_step=tf2_train_step,
+      make_tf1_optimizer=tf2verify.EquivalenceCase.make_tf1_optimizer,
+    )
+    said = [one for one in found if 'would not at gradients that are' in one]
+    self.assertLen(said, int(factor != 1.0), found)
+    self.assertTrue(all('before a clipping' in one for one in said), said)
+
   def test_right_port_of_gradient_descent(self):
     def make(self):
       return v1.train.MomentumOptimizer(0.01, 0.9)

@@ -6,7 +6,7 @@ update of both sides is computed again from scaled gradients, with slots to matc
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +31,8 @@ _APART, _SAME = 0.01, 1e-3
 # In units in the last place of a variable, the rounding of what a step adds to it.
 _ULPS = 8.0
 
+_BEFORE = 'what gradients are multiplied by before a clipping, the clipping, '
+
 _Values = dict[str, np.ndarray]
 
 
@@ -38,21 +40,27 @@ class _NotGiven(Exception):
   """An update cannot be run with other values; the text says why, for the reader."""
 
 
-def other_gradients(step: RelatedStep) -> list[str]:
+def other_gradients(step: RelatedStep, as_differentiated: bool = False) -> list[str]:
   """Returns what to say of updates that agree, and would not for other gradients.
 
   Args:
     step: a step that agrees, of which not everything is proven.
+    as_differentiated: whether only gradients before clipping are tried, not those after it.
   """
   try:
     if step.graphs.are_left_out:
       return []
     with contextlib.ExitStack() as opened:
       sides = [opened.enter_context(contextlib.closing(_Side(s))) for s in (step.tf1, step.tf2)]
-      if not all(side.trained() for side in sides):
-        for side in sides:  # what an optimizer of somebody's own is given is not known
-          side.target = gradient_target
-      return list(_told(step, *sides))
+      found: list[str] = []
+      tf1, tf2 = sides
+      if tf1.trained() and tf2.trained() and not as_differentiated:
+        found = list(_told(step, tf1, tf2, _FACTORS))
+      # What an optimizer of somebody's own is given is not known. And a clipping that every step
+      # reaches hides factors before it, all but where the gradients are small.
+      for side in () if found else sides:
+        side.target = gradient_target
+      return found or list(_told(step, tf1, tf2, _FACTORS[:1]))
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return []  # of what cannot be run alone nothing is known
   except _NotGiven as reason:
@@ -61,10 +69,11 @@ def other_gradients(step: RelatedStep) -> list[str]:
     return [f'the updates at other gradients were not compared: {type(error).__name__}: {error}']
 
 
-def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> Iterator[str]:
+def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float]) -> Iterator[str]:
   names = sorted(tf1.trained() & tf2.trained())
   if not names:
     return
+  is_before = tf1.target is gradient_target and tf1.changes_gradients(names)
   ours, theirs = tf1.slots(names), tf2.slots(names)
   if not (tf1.is_idle(names, ours - theirs) and tf2.is_idle(names, theirs - ours)):
     return  # slots that only one side has would not be scaled with the others
@@ -74,7 +83,7 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> Iterator[str]:
     port = others[name] if name not in layouts else layouts[name].to_tf1(others[name])
     if _apart(ones[name], port, 0.0) > _SAME:
       return  # one side adds something to the gradient later, a decay, which is not to be scaled
-  for factor in (1.0, *_FACTORS):
+  for factor in (1.0, *factors):
     one, other = tf1.added(names, factor), tf2.added(names, factor)
     for name in names:
       layout = step.tf2.layouts.get(name)
@@ -87,7 +96,8 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> Iterator[str]:
         yield (
           'the updates agree at the gradients of these steps, and would not at gradients that are '
           f'{times} times as large, with slots to match: what is added to {name} differs by {much} '
-          'then: compare an epsilon, and what it is added to, or a bound'
+          f'then: compare {_BEFORE if is_before else ""}an epsilon, and what it is added to, or a '
+          'bound'
         )
         return
 
@@ -132,6 +142,13 @@ class _Side:
       )
     }
 
+  def changes_gradients(self, names: list[str]) -> bool:
+    """Returns whether an update is given something else than the gradient, as after a clipping."""
+    targets = self._graph.targets()
+    ends = [targets[one] for name in names if (one := applied_target(name)) in targets]
+    given = {key for end in ends for key in self._graph.ops[end].inputs}
+    return bool(given - self._gradients())
+
   def slots(self, names: list[str]) -> frozenset[str]:
     """Returns the state of more than one number that the updates of some variables read."""
     part = self._part(names)
@@ -161,8 +178,7 @@ class _Side:
   def added(self, names: list[str], factor: float) -> _Values:
     """Returns what a step adds to variables where gradients are scaled, and slots with them."""
     part, (keys, given) = self._part(names), self._entering(names)
-    gradients = {self._gradient(name) for name in names}
-    slots = self.slots(names)
+    gradients, slots = self._gradients(), self.slots(names)
     for key, tensor in ((key, self._tensor(key)) for key in keys):
       if tensor not in given:
         continue
@@ -209,7 +225,7 @@ class _Side:
 
   def _part(self, names: list[str]) -> _Part:
     graph, targets = self._graph, self._graph.targets()
-    gradients = {self._gradient(name) for name in names}
+    gradients = self._gradients()
     ends = [targets[update_target(name)] for name in names]
     # The gradient of an offset is a factor of others: what leads to a gradient is no update.
     own = [producer for producer, _ in gradients]
@@ -229,6 +245,12 @@ class _Side:
       name: self._tensor(graph.ops[end].inputs[0]) for name, end in zip(names, ends, strict=True)
     }
     return _Part(frozenset(entering), after)
+
+  def _gradients(self) -> set[TensorKey]:
+    """Returns the gradients of all variables, a norm of which may enter; of rows their values."""
+    targets = self._graph.targets()
+    ends = [targets[one] for name in self._values if (one := self.target(name)) in targets]
+    return {self._graph.ops[end].inputs[0] for end in ends if self._graph.ops[end].inputs}
 
   def _gradient(self, name: str) -> TensorKey:
     return self._graph.ops[self._graph.targets()[self.target(name)]].inputs[0]

@@ -200,8 +200,8 @@ class _Judge:
     comparison.blind_spots += untaken_branches(self._related, self._count)
     proven = relate(self._related, comparison)
     told = settings_apart(steps, proven)
-    if not told and not (proven is not None and (proven.is_whole or proven.differences)):
-      told = other_gradients(self._related)
+    if not told and not (proven is not None and proven.is_whole):
+      told = other_gradients(self._related, proven is not None and bool(proven.differences))
     comparison.blind_spots += told
     return counts, proven
 
