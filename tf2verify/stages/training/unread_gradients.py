@@ -1,7 +1,7 @@
 """Gradients that are zeros on one side, and none at all on the other.
 
 Of variables that a loop reads and no output depends on, or that only a branch reads which eager
-mode does not take.
+mode does not take. And of those that the loss does not depend on: `tf.UnconnectedGradients.ZERO`.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.eager_branches import zero_in_a_graph
 from tf2verify.stages.comparison.unread_variables import unread
 from tf2verify.stages.stage import CaseUnderTest
-from tf2verify.stages.training.step_quantities import APPLIED, GRADIENT, QuantityPair
+from tf2verify.stages.training.step_quantities import APPLIED, GRADIENT, UPDATE, QuantityPair
 
 
 class UnreadGradients:
@@ -47,11 +47,27 @@ class UnreadGradients:
       if side == 0:
         found |= zero_in_a_graph(self._differentiated, set(names) - found)
       self._known |= {(side, name): name in found for name in names}
-    return [p for p in listed if not self._is_unread(p)]
+    unmoved = {p.variable for p in listed if p.quantity == UPDATE and _is_zero(p)}
+    return [
+      p for p in listed if not (self._is_unread(p) or (p.variable in unmoved and _only_port(p)))
+    ]
 
   def _is_unread(self, pair: QuantityPair) -> bool:
     side = _side_of_zeros(pair)
     return side is not None and self._known[side, pair.variable]
+
+
+def _is_zero(pair: QuantityPair) -> bool:
+  return not any(value is None or np.any(value) for value in (pair.tf1, pair.tf2))
+
+
+def _only_port(pair: QuantityPair) -> bool:
+  """Returns whether the port has zeros where TF1 has no gradient, as `ZERO` makes it.
+
+  That moves a variable by weight decay, which its update shows, and by nothing else: as long as it
+  is zero, so are the slots.
+  """
+  return _side_of_zeros(pair) == 1
 
 
 def _side_of_zeros(pair: QuantityPair) -> int | None:
