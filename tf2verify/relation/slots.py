@@ -178,7 +178,12 @@ def declared_name(slot: Slot, declared: DeclaredSlots) -> str | None:
 
 def has_known_meaning(slot: Slot) -> bool:
   """Returns whether it is known what a slot is, and not guessed from a word of its own."""
-  return slot.role in _KNOWN or slot.role == OWN_MOMENTUM
+  return is_known_role(slot.role)
+
+
+def is_known_role(role: str) -> bool:
+  """Returns whether a role is one of known optimizers, or a momentum."""
+  return role in _KNOWN or role == OWN_MOMENTUM
 
 
 class _Left:

@@ -41,6 +41,7 @@ from tf2verify.stages.training.scaled_inside import (
   scaled_inside,
   without,
 )
+from tf2verify.stages.training.scaled_slots import ScaledSlots
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_notes import (
@@ -131,6 +132,7 @@ class _Judge:
     self._turns = Turns()
     self._variables: dict[TensorKey, str] = {}
     self._inside: frozenset[str] = frozenset()
+    self._scaled = ScaledSlots()
     self._extents: list[ErrorSummary] = []
     self._related: RelatedStep | None = None
     self._made: StepGraphs | None = None
@@ -149,7 +151,7 @@ class _Judge:
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number, parted)
     comparison.blind_spots += blind_spots(self._looked_at)
-    alone = slots_alone(self._looked_at)
+    alone = [*slots_alone(self._looked_at), *self._scaled.told()]
     comparison.blind_spots += [] if parted else alone
     rows, later = OtherRows(), Later()
     if not parted:
@@ -222,6 +224,7 @@ class _Judge:
         again = self._moved.rerun(number), self._moved.here(number)
         part.excuse_rounding(self._steps.tf1, *again, further=self._with_64_bits(number))
         leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
+        self._scaled.leave_out(part)
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
         if part.differences:

@@ -1,0 +1,78 @@
+"""Own state in another unit: a mean of gradients for their sum."""
+
+import keras
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.stages.training.other_gradients_test import Trained
+from tf2verify import Status
+
+v1 = tf.compat.v1
+_STAGE = 'training_steps'
+_KEPT = 0.5
+
+
+class _Sums:
+  """Adds up gradients, and moves by the sum."""
+
+  def __init__(self, rate, decays):
+    self.rate, self.decays = rate, decays
+    self.totals = []
+
+  def step(self, gradients, variables):
+    if not self.totals:
+      self.totals = [tf.Variable(tf.zeros_like(v), name='total') for v in variables]
+    for gradient, variable, total in zip(gradients, variables, self.totals, strict=True):
+      total.assign(_KEPT * gradient + (0.5 * total if self.decays else total))
+      variable.assign_sub(self.rate * total)
+
+
+class ScaledSlotsTest(absltest.TestCase):
+  def _found(self, rate, decays=False):
+    class Case(Trained):
+      make_tf1_optimizer = tf2verify.EquivalenceCase.make_tf1_optimizer
+      slot_names = {'total': 'total'}
+
+      def make_tf1_train_op(self, loss):
+        variables = v1.trainable_variables()
+        moves = []
+        for gradient, variable in zip(tf.gradients(loss, variables), variables, strict=True):
+          name = variable.op.name + '/total'
+          total = v1.get_variable(
+            name, variable.shape, initializer=v1.zeros_initializer(), trainable=False
+          )
+          added = total.assign_add(gradient)
+          moves.append(variable.assign_sub(0.05 * added))
+        return tf.group(*moves)
+
+      def make_tf2_optimizer(self):
+        return _Sums(rate, decays)
+
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs), labels)
+        variables = [one.value for one in layer.trainable_variables]
+        optimizer.step(tape.gradient(loss, variables), variables)
+        return loss
+
+      def make_tf2_layer(self):
+        return keras.Sequential([keras.layers.Dense(3, name='dense')])
+
+    return tf2verify.verify(Case, [_STAGE]).stages[-1]
+
+  def test_the_same_updates(self):
+    found = self._found(0.1)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    said = next(one for one in found.blind_spots if one.startswith('total of'))
+    self.assertIn('is 0.5 times as large in the port as in TF1', said)
+
+  def test_other_updates(self):
+    for rate, decays in ((0.11, False), (0.1, True)):
+      with self.subTest(rate=rate, decays=decays):
+        found = self._found(rate, decays)
+        self.assertIs(found.status, Status.FAILED, found.to_text())
+
+
+if __name__ == '__main__':
+  absltest.main()
