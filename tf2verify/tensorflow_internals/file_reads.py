@@ -1,6 +1,7 @@
-"""Files that TensorFlow's own code opens, which Python does not see."""
+"""Files that code of TensorFlow and of HDF5 opens, which Python does not see."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -25,7 +26,8 @@ _READERS = (
 def told(tell: Callable[[str], object]) -> Iterator[None]:
   """Calls `tell` with the name of what is used to read files, until exit."""
   with contextlib.ExitStack() as stack:
-    for module, name in _READERS:
+    hdf5 = sys.modules.get('h5py.h5f')  # by which Keras reads weights
+    for module, name in (*_READERS, *([(hdf5, 'open')] if hdf5 is not None else [])):
       reader = getattr(module, name, None)
       if reader is not None:
         stack.enter_context(mock.patch.object(module, name, _telling(reader, name, tell)))

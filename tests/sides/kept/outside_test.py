@@ -1,9 +1,11 @@
 """Tests of tf2verify.sides.kept.outside."""
 
+import linecache
 import os
 import pathlib
 import tempfile
 
+import h5py
 from absl.testing import absltest
 
 from tf2verify.sides.kept.outside import Outside
@@ -40,6 +42,37 @@ class ScratchTest(absltest.TestCase):
     self.assertEqual(
       self.obstacles(lambda: path.write_text('x', encoding='utf-8')), [f'writes {path}']
     )
+
+
+class FilesTest(absltest.TestCase):
+  def test_code_that_is_read_as_data_is_a_file_and_its_lines_are_none(self):
+    with tempfile.TemporaryDirectory() as folder:
+      path = pathlib.Path(folder, 'settings.py')
+      path.write_text('rate = 0.5', encoding='utf-8')
+      outside = Outside()
+      with outside.watched():
+        linecache.getline(str(path), 1)
+      self.assertEmpty(outside.files)
+      with outside.watched():
+        path.read_text(encoding='utf-8')
+      self.assertEqual(list(outside.files), [str(path)])
+
+  def test_data_of_an_installed_package(self):
+    outside = Outside()
+    path = pathlib.Path(linecache.__file__).with_name('LICENSE.txt')
+    with outside.watched(), open(path, 'rb'):
+      pass
+    self.assertEqual(list(outside.files), [str(path)])
+
+  def test_weights_that_keras_reads_by_hdf5(self):
+    with tempfile.TemporaryDirectory() as folder:
+      path = os.path.join(folder, 'weights.h5')
+      with h5py.File(path, 'w') as file:
+        file['rate'] = 0.5
+      outside = Outside()
+      with outside.watched(), h5py.File(path) as file:
+        self.assertEqual(file['rate'][()], 0.5)
+    self.assertIn('reads files by open', list(outside.obstacles))
 
 
 if __name__ == '__main__':

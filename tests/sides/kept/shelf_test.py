@@ -157,6 +157,23 @@ REFUSED = {
     'with open(os.path.join(_HERE, "out.txt"), "w") as f: f.write("1")',
     'writes',
   ),
+  'the process, by an import of its own': ('', 'import os as system; x = x + system.getpid()', 'os.getpid'),
+  'a module of Python that is passed on': ('', 'x = x + getattr(os, "getpid")()', 'module os'),
+  'a link that is followed': (
+    'import pathlib',
+    'x = x + len(pathlib.Path(_HERE).resolve().name)',
+    'resolve',
+  ),
+  'globals of a function': ('', 'x = x + read.__globals__["SCALE"]', '__globals__'),
+  'all subclasses': ('', 'x = x + len(Net.__subclasses__())', '__subclasses__'),
+  'variables in bytes': ('', 'x = x + len(os.environ._data)', 'os.environ._data'),
+  'a Python function of numpy': (
+    'TWICE = np.frompyfunc(lambda a: 2.0 * a, 1, 1)',
+    'x = x + np.float32(TWICE(1.0))',
+    'vectorized',
+  ),
+  'the clock of numpy': ('', 'x = x + np.datetime64("now").astype(np.int64)', 'datetime64'),
+  'a file of HDF5': ('import h5py', 'x = x + len(h5py.File.__name__)', 'h5py'),
   'what the build itself changes': ('COUNT = [0.0]', 'COUNT[0] += 1.0', 'changed while'),
 }
 

@@ -1,9 +1,11 @@
 """A digest of all that some functions may read: code, defaults, closures, globals, classes."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from tf2verify.sides.kept import packages
 from tf2verify.sides.kept.objects import Part
 
 # A reference that reaches more objects than this is built anew: to look at all would take longer.
@@ -40,6 +42,7 @@ def fingerprint(
       for label, value in left.pop(name):
         walk.add(label, value)
     walk.finish()
+  walk.add_what_packages_hold()
   return Fingerprint(walk.parts, tuple(walk.obstacles))
 
 
@@ -49,6 +52,8 @@ class _Walk:
   def __init__(self, known: frozenset[type]) -> None:
     self.known = known
     self.names: set[str] = set()  # of all attributes that the code reads
+    self.strings: set[str] = set()
+    self.packages: dict[str, None] = {}
     self.parts: dict[str, str] = {}
     self.obstacles: dict[str, None] = {}
     self._taken: set[str] = set()
@@ -68,6 +73,33 @@ class _Walk:
       part = Part(self, name)
       write(part)
       self.parts[name] = part.digest()
+
+  def add_what_packages_hold(self) -> None:
+    """Looks at what reached code finds by a name or a type, and at the packages that it uses."""
+    seen: set[int] = set()
+
+    def put(name: str, value: Any) -> None:
+      if id(value) not in seen:
+        seen.add(id(value))
+        self._kept.append(value)
+        self.add(name, value)
+
+    looked: set[str] = set()
+    while True:
+      packages.registered(self.strings, put)
+      while missing := sorted(self.packages.keys() - looked):
+        for root in missing:
+          looked.add(root)
+          self._package(root, put)
+      if not self._pending:
+        return
+      self.finish()
+
+  def _package(self, root: str, put: Callable[[str, Any], None]) -> None:
+    found = hashlib.sha256()
+    for text in packages.state_of(root, put):
+      found.update(text.encode('utf-8', 'surrogatepass') + b'\n')
+    self.parts[f'the package {root}, its files or its settings'] = found.hexdigest()
 
   def refuse(self, where: str, why: str) -> None:
     """Remembers that something has no digest."""

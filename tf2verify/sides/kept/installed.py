@@ -11,6 +11,8 @@ import types
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 import tf2verify
 
 _OWN = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
@@ -52,10 +54,6 @@ def is_installed_file(path: str) -> bool:
   """Returns whether a file is of the standard library, an installed package or tf2verify."""
   path = os.path.abspath(path)
   return path.startswith((*_folders(), _OWN)) or f'{os.sep}site-packages{os.sep}' in path
-
-
-# Whose name `dataclasses.make_dataclass` gives to what it makes.
-_MAKER = 'types'
 
 
 def is_installed(module: types.ModuleType | None) -> bool:
@@ -110,12 +108,30 @@ def own_digest() -> str:
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-  """Returns the version of everything that is installed."""
-  found = {
-    (dist.metadata['Name'] or '?', dist.version or '?')
-    for dist in importlib.metadata.distributions()
-  }
+  """Returns the version of everything that is installed, with a digest of the list of its files.
+
+  That list has the digest of each file: one's own package is often installed again in one version.
+  """
+  found = set()
+  for dist in importlib.metadata.distributions():
+    files = (dist.read_text('RECORD') or '').encode('utf-8', 'surrogatepass')
+    digest = hashlib.sha256(files).hexdigest()
+    found.add((dist.metadata['Name'] or '?', f'{dist.version or "?"} {digest}'))
   return tuple(sorted(found))
+
+
+def file_stamp(path: str | None) -> str:
+  """Returns size and time of a file; '' where there is none."""
+  try:
+    found = os.stat(path or '')
+  except OSError:
+    return ''
+  return f'{found.st_size} {found.st_mtime_ns}'
+
+
+def is_looked_through(module: str) -> bool:
+  """Returns whether a module is of a package whose names are compared, whatever reads them."""
+  return module.partition('.')[0] in _LOOKED_THROUGH
 
 
 def bindings(only: Collection[str] = ()) -> Mapping[str, str]:
@@ -131,6 +147,7 @@ def bindings(only: Collection[str] = ()) -> Mapping[str, str]:
   for name, names in _looked_through(only):
     rows = [f'{known}={_described(value, texts)}' for known, value in names.items()]
     rows.sort()
+    rows.append(file_stamp(vars(sys.modules[name]).get('__file__')))
     text = '\n'.join(rows).encode('utf-8', 'surrogatepass')
     found[name] = hashlib.sha256(text).hexdigest()
   return found
@@ -158,7 +175,7 @@ def _looked_through(only: Collection[str] = ()) -> Iterator[tuple[str, dict[str,
   for module, found in sorted(sys.modules.items()):
     if only and module not in only:
       continue
-    if module.partition('.')[0] not in _LOOKED_THROUGH or not isinstance(found, types.ModuleType):
+    if not is_looked_through(module) or not isinstance(found, types.ModuleType):
       continue
     if module.endswith('_pb2'):
       continue  # messages, whose code is made by protobuf
@@ -185,7 +202,8 @@ def _short(value: Any) -> str:
   kind = type(value)
   if kind is types.FunctionType:
     code = value.__code__
-    given = [v if type(v) in _PLAIN else type(v).__name__ for v in value.__defaults__ or ()]
+    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+    given = [v if type(v) in _PLAIN else type(v).__name__ for v in defaults]
     return f'{code.co_filename}:{code.co_firstlineno}:{code.co_name}{given}'
   if kind in _PLAIN:
     return f'{kind.__name__} {value!r}'
@@ -214,9 +232,11 @@ def file_digest(path: str | None) -> str:
 
 
 def is_made_elsewhere(value: type) -> bool:
-  """Returns whether a class is not of the module that it names: `make_dataclass` names `types`."""
-  module = value.__module__
-  return module == _MAKER and at(sys.modules.get(module), value.__qualname__) is not value
+  """Returns whether a class is not in the module that it names.
+
+  It is what a package has made of the user's class, such as a subclass by a decorator.
+  """
+  return at(sys.modules.get(value.__module__), value.__qualname__) is not value
 
 
 def at(module: types.ModuleType | None, qualified: str) -> Any:
@@ -225,3 +245,9 @@ def at(module: types.ModuleType | None, qualified: str) -> Any:
   for name in qualified.split('.'):
     found = vars(found).get(name) if hasattr(found, '__dict__') else None
   return found
+
+
+def is_ufunc(value: np.ufunc) -> bool:
+  """Returns whether a universal function has a name in numpy or another package."""
+  homes = [np, *(sys.modules.get(name) for name in ('scipy.special', 'ml_dtypes'))]
+  return any(getattr(home, value.__name__, None) is value for home in homes)

@@ -10,16 +10,17 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.arrays import array_digest
-from tf2verify.sides.kept import installed, refusals, states
+from tf2verify.sides.kept import installed, packages, refusals, states
 from tf2verify.sides.kept.code_reads import codes_of, reads_of
 from tf2verify.sides.kept.installed import file_digest, is_installed, is_installed_file
+from tf2verify.sides.kept.walk import Walk
 
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -35,32 +36,11 @@ _C_FUNCTIONS = (
 )
 _CYTHON = 'cython_function_or_method'
 _CONTAINERS = (dict, list, tuple, set, frozenset)
-# Of a class: made by Python itself, or of the documentation.
+# Of a class: made by Python itself.
 _OF_PYTHON = frozenset(
-  ('__dict__', '__weakref__', '__doc__', '__module__', '_abc_impl', '__abstractmethods__')
+  ('__dict__', '__weakref__', '__module__', '_abc_impl', '__abstractmethods__')
 )
 _MISSING = object()
-
-
-class Walk(Protocol):
-  """Goes from object to object.
-
-  Attributes:
-    known: classes that are not looked into.
-    names: of all attributes that code reads.
-  """
-
-  known: frozenset[type]
-  names: set[str]
-
-  def refuse(self, where: str, why: str) -> None:
-    """Remembers that something has no digest."""
-
-  def counted(self, where: str) -> bool:
-    """Counts an object; returns whether it may still be looked at."""
-
-  def label(self, value: Any, name: str, write: Callable[['Part'], None]) -> str:
-    """Returns the name of the part that is about an object; the first time it is made."""
 
 
 class Part:
@@ -86,7 +66,9 @@ class Part:
     """Adds a value, with what it holds."""
     kind = type(value)
     if kind in _NUMBERS:
-      self._say(kind.__name__, value.hex() if kind is float else repr(value))
+      self._say(kind.__name__, value.hex() if kind is float else states.text_of(value))
+      if kind is str:
+        self._walk.strings.add(value)
     elif kind is np.ndarray and value.dtype.kind not in 'OV':
       self._say('array', value.dtype.str, array_digest(value), value.flags.c_contiguous)
     elif isinstance(value, np.generic):
@@ -249,6 +231,7 @@ class Part:
       part._all((value.__defaults__, value.__kwdefaults__, vars(value)))
       part._say(repr(sorted(map(repr, value.__annotations__.items()))))
       part._all(value.__closure__ or ())
+      part._uses(str(value.__globals__.get('__name__')))
       if not is_installed_file(value.__code__.co_filename):
         part._reads(value)
 
@@ -302,7 +285,10 @@ class Part:
         self._refuse(f'it imports {imported} when it is called')
       self._say('import', imported)
       return
-    self.put(module)
+    if module is not os:
+      self.put(module)
+    for name in refusals.asked_of_system(self._walk.names) if module is os else ():
+      self._refuse(f'it uses os.{name}')
 
   def _chain(self, names: dict[str, Any], chain: tuple[str, ...]) -> None:
     """Adds what a global name stands for, or an attribute of the module that it stands for."""
@@ -321,6 +307,8 @@ class Part:
         path = [known.__name__]
       path.append(attributes[0])
       known = getattr(known, attributes.pop(0), _MISSING)
+    if known is os.environ and attributes and attributes[0].startswith('_'):
+      self._refuse(f'it uses os.environ.{attributes[0]}')
     if known is _MISSING:
       self._say('missing', *path)
     elif isinstance(known, (types.ModuleType, types.FunctionType, type, *_C_FUNCTIONS)):
@@ -346,7 +334,7 @@ class Part:
       if isinstance(value, abc.ABCMeta):
         part._all(states.registered(value))
       members: dict[str, Any] = dict(value.__members__) if isinstance(value, enum.EnumMeta) else {}
-      part._items({name: member._value_ for name, member in members.items()})
+      part._items({name: states.of_member(member) for name, member in members.items()})
       for name, member in list(vars(value).items()):
         if not (
           name in _OF_PYTHON or name in members or (members and states.is_of_enum(name, member))
@@ -360,8 +348,9 @@ class Part:
   def _module(self, value: types.ModuleType) -> None:
     name = value.__name__
     if is_installed(value):
-      if refusals.refused(value):
+      if refusals.refused(value) or refusals.refused_as_object(name):
         self._refuse(f'it uses the module {name}')
+      self._uses(name)
       self._say('installed module', name)
       return
 
@@ -378,15 +367,16 @@ class Part:
     owner = getattr(value, '__self__', None)
     if owner is not None and not isinstance(owner, (types.ModuleType, type)):
       self._say('bound', getattr(value, '__name__', ''))
-      if type(owner).__module__.partition('.')[0] in ('numpy', 'random') and refusals.refused(
-        type(owner)
-      ):
-        self._refuse(f'it draws from the generator of {type(owner).__module__}')
+      home = type(owner).__module__
+      if home.partition('.')[0] in ('numpy', 'random') and refusals.refused(type(owner)):
+        self._refuse(f'it draws from the generator of {home}')
       self.put(owner)
       return
-    home = sys.modules.get(str(getattr(value, '__module__', '') or ''))
-    path = vars(home).get('__file__') if home is not None else None
-    if path and not is_installed(home):
+    if isinstance(value, np.ufunc) and not installed.is_ufunc(value):
+      self._refuse(f'{value.__name__} is made of a Python function that cannot be looked at')
+    module = sys.modules.get(str(getattr(value, '__module__', '') or ''))
+    path = vars(module).get('__file__') if module is not None else None
+    if path and not is_installed(module):
       self._say(file_digest(path))
     self._installed(value)
 
@@ -396,5 +386,11 @@ class Part:
     name = getattr(value, '__qualname__', getattr(value, '__name__', ''))
     if refusals.refused(value):
       self._refuse(f'it uses {home}.{name}, whose value cannot be known in advance')
+    self._uses(str(home))
     objclass = getattr(value, '__objclass__', None)
     self._say('installed', home, name, '' if objclass is None else objclass.__qualname__)
+
+  def _uses(self, module: str) -> None:
+    """Remembers a package whose settings count."""
+    if packages.is_third_party(module):
+      self._walk.packages[module.partition('.')[0]] = None

@@ -5,13 +5,14 @@ import functools
 import os
 import sys
 import threading
+import tokenize
 import types
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
 from tf2verify.reference.user_files import AUTOGRAPH
-from tf2verify.sides.kept.installed import file_digest, is_installed_file
+from tf2verify.sides.kept.installed import file_digest
 from tf2verify.tensorflow_internals import file_reads
 
 _ENVIRON: Any = type(os.environ)
@@ -108,7 +109,7 @@ class Outside:
       return
     if writes or (isinstance(mode, str) and set(mode) & set('wax+')):
       self.refuse(f'writes {path}')
-    elif path not in self.files and not _is_code(path):
+    elif path not in self.files and not _is_source_line(path):
       digest = file_digest(path)
       self.files[path] = digest
 
@@ -128,9 +129,15 @@ def _is_import(frame: types.FrameType | None) -> bool:
   return frame is not None and frame.f_code.co_filename.startswith('<frozen importlib')
 
 
-def _is_code(path: str) -> bool:
-  """Returns whether a file is that of a module, which is known by what it has made."""
-  return path.endswith(('.py', '.pyc', '.so')) or is_installed_file(path)
+def _is_source_line(path: str) -> bool:
+  """Returns whether a module's file is opened for its lines, which tracebacks and AutoGraph show.
+
+  What the code does is known by what it has made; one that is read as data is a file like another.
+  """
+  frame: types.FrameType | None = sys._getframe(1)
+  while frame is not None and frame.f_code.co_filename == __file__:
+    frame = frame.f_back
+  return path.endswith('.py') and frame is not None and frame.f_code is tokenize.open.__code__
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 import abc
 import importlib
+import re
 import types
 from typing import Any
 
@@ -9,6 +10,8 @@ from typing import Any
 _abc: Any = importlib.import_module('_abc')
 _REDUCING = ('__reduce_ex__', '__reduce__')
 _MISSING = object()
+# By which TF-Slim knows a function.
+_ADDRESS = re.compile(r'(<function [^ ]+ at )0x[0-9a-f]+>')
 
 
 def attributes_of(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -45,8 +48,16 @@ def _slots_of(kind: type) -> list[str]:
   found = []
   for base in kind.__mro__:
     slots = vars(base).get('__slots__', ())
-    found += [slots] if isinstance(slots, str) else list(slots)
-  return [name for name in found if name not in ('__dict__', '__weakref__')]
+    names = [slots] if isinstance(slots, str) else list(slots)
+    found += [_mangled(name, base) for name in names if name not in ('__dict__', '__weakref__')]
+  return found
+
+
+def _mangled(name: str, kind: type) -> str:
+  """Returns what Python calls an attribute of a class that begins with two underscores."""
+  if not name.startswith('__') or name.endswith('__'):
+    return name
+  return f'_{kind.__name__.lstrip("_")}{name}'
 
 
 def registered(value: abc.ABCMeta) -> list[type]:
@@ -59,3 +70,15 @@ def registered(value: abc.ABCMeta) -> list[type]:
 def is_of_enum(name: str, member: Any) -> bool:
   """Returns whether an attribute of an enum is its own book-keeping."""
   return name.endswith('_') and not isinstance(member, types.FunctionType)
+
+
+def of_member(member: Any) -> list[Any]:
+  """Returns the value of a member of an enum, and the attributes that it was given beyond it."""
+  own = {name: value for name, value in vars(member).items() if not name.startswith('_')}
+  return [member._value_, own] if own else [member._value_]
+
+
+def text_of(value: Any) -> str:
+  """Returns the `repr` of a plain value without addresses, which differ between processes."""
+  found = repr(value)
+  return _ADDRESS.sub(r'\1>', found) if ' at 0x' in found else found
