@@ -11,6 +11,7 @@ from tf2verify.errors import Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
 from tf2verify.sides import mixed_keras, tf1_names
 from tf2verify.sides.graphs.source_lines import OWN_FOLDER, is_user_file
+from tf2verify.sides.process import own_arithmetic
 from tf2verify.tensorflow_internals import eager, keras3
 
 _LONGEST_SUMMARY = 300
@@ -132,7 +133,8 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
   """
   mode, scopes = eager.default_execution_mode(), keras3.read_open_scopes()
   try:
-    yield
+    with own_arithmetic.as_user_wants():
+      yield
     # What builds a graph is fenced, and says so in its own words.
     if side != 'tf1' and eager.default_execution_mode() != mode:
       raise RuntimeError(_EAGER_IS_OFF)

@@ -157,7 +157,11 @@ REFUSED = {
     'with open(os.path.join(_HERE, "out.txt"), "w") as f: f.write("1")',
     'writes',
   ),
-  'the process, by an import of its own': ('', 'import os as system; x = x + system.getpid()', 'os.getpid'),
+  'the process, by an import of its own': (
+    '',
+    'import os as system; x = x + system.getpid()',
+    'os.getpid',
+  ),
   'a module of Python that is passed on': ('', 'x = x + getattr(os, "getpid")()', 'module os'),
   'a link that is followed': (
     'import pathlib',

@@ -16,6 +16,7 @@ from tf2verify.sides.kept import dependencies, graph_entry
 from tf2verify.sides.kept.fingerprint import Fingerprint
 from tf2verify.sides.kept.installed import file_digest
 from tf2verify.sides.kept.outside import Outside
+from tf2verify.sides.process import own_arithmetic
 from tf2verify.sides.side import Progress
 from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.tf1.live_graphs import GraphKey
@@ -134,7 +135,8 @@ class Shelf:
       code = Fingerprint({}, (f'its code cannot be looked at ({type(error).__name__}: {error})',))
     self._obstacles |= dict.fromkeys(code.obstacles)
     if self._code is None:
-      self._code, self._process = code, dependencies.process_of()
+      with own_arithmetic.as_user_wants():
+        self._code, self._process = code, dependencies.process_of()
       self._open()
       return
     changed = dependencies.changes(self._code.parts, code.parts)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tf2verify.errors import EnvironmentProblem
 from tf2verify.reference import tf1_semantics as reference_semantics
-from tf2verify.sides.process import randomness
+from tf2verify.sides.process import own_arithmetic, randomness
 from tf2verify.tensorflow_internals import autograph_cache, keras, keras3, layer_classes
 from tf2verify.tensorflow_internals.process_globals import PROCESS_GLOBALS
 
@@ -21,7 +21,8 @@ _REMAPS = (2, 21)
 def preserved() -> Iterator[None]:
   """Puts every process global back on exit, also after an error.
 
-  Inside, Keras layer classes are TF2's, whatever graphs the process has built before.
+  Inside, Keras layer classes are TF2's, whatever graphs the process has built before, and numpy is
+  silent outside of the user's code.
   """
   saved = [(piece, piece.read()) for piece in PROCESS_GLOBALS]
   layer_classes.use_tf2_classes()
@@ -33,6 +34,7 @@ def preserved() -> Iterator[None]:
     # Kernels that have drawn draw on where the process goes on.
     stack.callback(randomness.forget_draws)
     stack.enter_context(autograph_cache.by_file())
+    stack.enter_context(own_arithmetic.silent())
     yield
 
 
