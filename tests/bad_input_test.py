@@ -1,11 +1,16 @@
 """Each kind of bad input, and what the user is told."""
 
 import os
+from typing import Any
 
 import numpy as np
 from absl.testing import absltest
 
 import tf2verify
+
+# isort: split
+import tensorflow as tf
+
 from tests import small_case
 from tests.bad_cases import BAD_CASES, layer, raising
 from tf2verify.stages import STAGES
@@ -175,6 +180,50 @@ class DeclarationTest(absltest.TestCase):
     self._check(
       ArrayAsHook, r'make_inputs cannot be called: it is a ndarray; .*def make_inputs\(self\)'
     )
+
+  def test_hook_without_self(self) -> None:
+    class NoSelf(small_case.SmallCase):
+      def make_inputs():  # type: ignore[misc]
+        return np.ones((4, 3), np.float32)
+
+    self._check(NoSelf, r'make_inputs cannot be called: it has no parameter self; .*\(self\)')
+
+  def test_inputs_that_contain_themselves_and_numbers_as_objects(self) -> None:
+    nested: list[object] = []
+    nested.append(nested)
+    for inputs, words in (
+      (nested, 'contains itself'),
+      (np.array([[1.0, 2.0, 3]], object), 'with numbers as elements'),
+    ):
+
+      class Inputs(small_case.SmallCase):
+        make_inputs = lambda self, inputs=inputs: inputs  # noqa: E731
+
+      verdict = tf2verify.verify(Inputs, stages=['no_new_variables'])
+      self.assertIn(words, verdict.to_text())
+      self.assertNotIn('defect of tf2verify', verdict.to_text())
+
+  def test_regularization_losses_that_are_no_list(self) -> None:
+    class Text(small_case.SmallCase):
+      def tf2_regularization_losses(self, layer: Any) -> Any:
+        return 'none'
+
+    text = tf2verify.verify(Text, stages=['zero_randomness']).to_text()
+    self.assertIn('tf2_regularization_losses returned a str; return a list of scalar', text)
+
+  def test_a_loss_that_is_no_tensor_is_told_alike_by_each_stage(self) -> None:
+    class Number(small_case.SmallCase):
+      def tf1_loss(self, outputs: Any, labels: Any) -> Any:
+        return tf.reduce_mean(outputs)
+
+      def tf2_loss(self, outputs: Any, labels: Any) -> Any:
+        return float(tf.reduce_mean(outputs))
+
+    verdict = tf2verify.verify(Number, stages=['loss', 'execution_modes'])
+    for stage in verdict.stages:
+      if stage.error is not None:
+        self.assertIn('tf2_loss returned a float', stage.error.summary)
+    self.assertEqual([s.stage for s in verdict.stages if s.error], ['loss', 'execution_modes'])
 
   def test_instance_instead_of_the_class(self) -> None:
     self._check(

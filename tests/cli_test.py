@@ -37,6 +37,29 @@ class IncompleteCase(EquivalenceCase):
 if __name__"""
 
 
+class InterruptedTest(absltest.TestCase):
+  def test_what_is_known_is_written(self) -> None:
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())).resolve()
+    pressed = (
+      'class YPressedCase(BaseCase):\n  def make_inputs(self):\n    raise KeyboardInterrupt\n\n\n'
+    )
+    console.write_files(
+      folder, cases_test=console.CASES.replace('class WrongCase', f'{pressed}class WrongCase')
+    )
+    files = [str(folder / name) for name in ('page.html', 'junit.xml', 'reports')]
+    with (
+      contextlib.redirect_stdout(io.StringIO()) as said,
+      contextlib.redirect_stderr(io.StringIO()),
+      self.assertRaises(KeyboardInterrupt),
+    ):
+      options = zip(('--html', '--junit', '--report_dir'), files, strict=True)
+      arguments = [word for option in options for word in option]
+      cli.main(['run', str(folder / 'cases_test.py'), '--stages', '1', *arguments])
+    self.assertIn('interrupted: 1 of 3 cases have a verdict', said.getvalue())
+    for file in files:
+      self.assertTrue(os.path.exists(file), file)
+
+
 class ProveTest(absltest.TestCase):
   def _prove(self, *arguments: str) -> tuple[int, str, str]:
     said, complained = io.StringIO(), io.StringIO()

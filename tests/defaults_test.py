@@ -78,6 +78,18 @@ class DefaultsTest(parameterized.TestCase):
     with self.assertRaisesRegex(UsageError, r'it must be a table, \[tool.tf2verify\]'):
       defaults.run_defaults(str(self.folder))
 
+  def test_a_stage_that_is_none_names_the_file(self):
+    self._write("stages = ['gradient']")
+    with (
+      mock.patch.object(os, 'getcwd', return_value=str(self.folder)),
+      contextlib.redirect_stderr(io.StringIO()) as complained,
+    ):
+      self.assertEqual(cli.main(['run', 'x_test.py']), 2)
+      said = f"{self.folder / 'pyproject.toml'}: [tool.tf2verify] stages: 'gradient' is not a stage"
+      self.assertIn(said, complained.getvalue())
+      self.assertEqual(cli.main(['run', 'x_test.py', '--stages', 'loses']), 2)
+    self.assertIn("tf2verify: 'loses' is not a stage", complained.getvalue())
+
   def test_run_says_so_and_its_help_does_not(self):
     self._write('html = 3')
     with (

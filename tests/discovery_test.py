@@ -8,6 +8,7 @@ from absl.testing import absltest
 import tf2verify
 from tests import console
 from tf2verify.discovery import find_all, find_cases
+from tf2verify.errors import UserCodeError
 
 
 class FindCasesTest(absltest.TestCase):
@@ -175,6 +176,17 @@ class MixedCase(Mixin, RightCase):
     self._check_refused(
       self.folder / 'worse' / 'worse_test.py', 'importing .*worse_test.py raised SyntaxError'
     )
+
+  def test_file_that_declares_what_tf2verify_refuses_is_named(self) -> None:
+    console.write_files(
+      self.folder / 'map', map_test="import tf2verify\ntf2verify.MapEntry(('a',), ())"
+    )
+    path = self.folder / 'map' / 'map_test.py'
+    with self.assertRaisesRegex(
+      UserCodeError, 'map_test.py raised VariableMapError: a -> '
+    ) as said:
+      find_cases(str(path))
+    self.assertIn(f'File "{path}", line 2', said.exception.traceback_text)
 
 
 if __name__ == '__main__':

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tf2verify.case import EquivalenceCase, missing_hooks
 from tf2verify.environment.case_files import case_files, shown_path
 from tf2verify.errors import UsageError
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.user_code import importing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _import_file(
     root, package = os.path.split(root)
     parts.insert(0, package)
   modules = dict(loaded)
-  with _local_imports(root, modules), user_code('case', f'importing {path}'):
+  with _local_imports(root, modules), importing(path):
     module = importlib.import_module('.'.join(parts))
   return module, root, modules
 
@@ -194,6 +194,6 @@ def _import_module(
       raise UsageError(f'no module {name}: {error}') from error
     if spec is None:
       raise UsageError(f'{name} is neither a file or folder nor a module that can be imported')
-    with user_code('case', f'importing {name}'):
+    with importing(name):
       module = importlib.import_module(name)
   return module, folder, modules

@@ -1,6 +1,7 @@
 """Whether hooks, and the port, can be called with what they are given."""
 
 import inspect
+import types
 from typing import Any
 
 from tf2verify import hooks
@@ -39,7 +40,7 @@ def call_problem(hook: hooks.Hook, method: Any) -> str:
   try:
     signature = inspect.signature(method)
   except (TypeError, ValueError):  # a function of C's need not tell
-    return ''
+    return 'it has no parameter self' if isinstance(method, types.MethodType) else ''
   kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
   names = [name for name, known in signature.parameters.items() if known.kind in kinds]
   # Names of its own are as good; those of the hook are taken by their place, in whatever order.

@@ -5,28 +5,23 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import functools
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from tf2verify.commands import defaults, repeating_scripts
+from tf2verify.commands import defaults, repeating_scripts, run
 from tf2verify.commands.arguments import parser
 from tf2verify.commands.loading import load
-from tf2verify.environment import diagnose_option, doctor, startup_log
-from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
+from tf2verify.environment import doctor, startup_log
+from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.safe_text import safe, say
 
 if TYPE_CHECKING:
-  from tf2verify.case import EquivalenceCase
-  from tf2verify.commands.report import Pages
   from tf2verify.discovery import FoundCase
-  from tf2verify.records.verdict import CaseVerdict
-  from tf2verify.report.terminal import CaseShown, StageProgress
+  from tf2verify.report.terminal import StageProgress
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-EXIT_STUCK = 124  # as timeout(1) has it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
   script = os.path.basename(sys.argv[0])
   prog = script if script == 'tf2verify' else 'python -m tf2verify'
   try:
-    arguments = parser(prog, _run_defaults(own)).parse_args(own)
+    known = _run_defaults(own)
+    arguments = parser(prog, known).parse_args(own)
     if arguments.command == 'repeat':
       return _repeat(arguments, script_arguments)
     if arguments.command == 'doctor':
@@ -72,7 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       return _map(arguments.target, arguments.out)
     if arguments.command == 'inspect':
       return _inspect(arguments.prefix, arguments.case)
-    return _run(arguments)
+    by_project = arguments.stages is not None and arguments.stages is known.get('stages')
+    return run.run(arguments, defaults.nearest(os.getcwd()) if by_project else '')
   except Tf2VerifyError as error:
     say(f'tf2verify: {safe(str(error))}', sys.stderr)
     if isinstance(error, UserCodeError):
@@ -98,17 +95,10 @@ def _without_tensorflow(arguments: argparse.Namespace) -> int:
   if arguments.command == 'history':
     well = report.history(arguments.journals)
   else:
-    files, pages = arguments.files, _pages(arguments)
+    files, pages = arguments.files, run.pages_of(arguments)
     detail = terminal.Detail[arguments.detail]
     well = report.report(files, arguments.rtol, arguments.atol, pages, arguments.merge, detail)
   return EXIT_PASSED if well else EXIT_FAILED
-
-
-def _pages(arguments: argparse.Namespace) -> Pages:
-  from tf2verify.commands.report import Pages
-
-  names = ('html', 'junit', 'markdown', 'tensorboard_dir', 'sarif')
-  return Pages(*(getattr(arguments, name) for name in names))
 
 
 def _new(function: str, out: str | None) -> int:
@@ -164,103 +154,6 @@ def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> i
   said = 'every metric repeats' if last.repeatable else 'not every metric repeats'
   terminal.say(f'{said} with {last.setting.name}')
   return EXIT_PASSED if last.repeatable else EXIT_FAILED
-
-
-def _run(arguments: argparse.Namespace) -> int:
-  # Imported here, since these need an environment that works, and doctor does not.
-  from tf2verify.case import verify
-  from tf2verify.discovery import find_all
-  from tf2verify.records.status import Status
-  from tf2verify.report import github, terminal
-  from tf2verify.report.report_dir import write_case, write_summary
-  from tf2verify.report.tensorboard import writing
-  from tf2verify.selection import stage_names
-  from tf2verify.tensorflow_internals import deprecations
-
-  report_dir, pages = arguments.report_dir, _pages(arguments)
-  pages.require()
-  diagnose_option.set_for_process(arguments.diagnose)
-  stages = None if arguments.stages is None else stage_names(arguments.stages)
-  detail = terminal.Detail[arguments.detail]
-  cases = find_all(arguments.targets)
-  verdicts: list[CaseVerdict] = []
-  for number, found in enumerate(cases, 1):
-    count = f' {number} of {len(cases)}' if len(cases) > 1 else ''
-    progress = terminal.StageProgress(f'{found.name}{count}')
-    shown = terminal.CaseShown(found.name, progress, detail)
-    said = deprecations.asked() if arguments.deprecations else deprecations.unsaid()
-    with found.importable(), said:
-      try:
-        verdict = verify(
-          found.case,
-          stages,
-          shown.stage,
-          progress,
-          arguments.timeout,
-          functools.partial(_give_up, arguments, verdicts, len(cases), shown),
-          arguments.reuse_reference,
-        )
-      except CaseDefinitionError as error:  # it does not keep the other cases from running
-        verdict = _refusal(found.case, error)
-        shown.stage(verdict.stages[0])
-    verdicts.append(verdict)
-    shown.outcome(verdict)
-    if arguments.reuse_reference:
-      terminal.say(f'reference: {dict(verdict.environment).get("reference", "not kept")}')
-    if github.is_wanted(arguments.github_annotations):
-      for line in github.annotation_lines([verdict]):
-        terminal.say(line)
-    if report_dir:
-      write_case(verdict, report_dir)
-  passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
-  if report_dir:
-    terminal.say(f'summary: {write_summary(verdicts, report_dir)}')
-  pages.write(verdicts)
-  if pages.tensorboard_dir:
-    writing.write_cases(pages.tensorboard_dir, verdicts)
-    terminal.say(writing.how_to_look(pages.tensorboard_dir))
-  terminal.say(f'{passed} of {len(verdicts)} cases passed')
-  return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
-
-
-def _give_up(
-  arguments: argparse.Namespace,
-  before: Sequence[CaseVerdict],
-  count: int,
-  shown: CaseShown,
-  verdict: CaseVerdict,
-) -> NoReturn:
-  """Ends the process where a case does not come back from native code; keeps what is known."""
-  from tf2verify.report import terminal
-  from tf2verify.report.report_dir import write_case, write_summary
-
-  verdicts = [*before, verdict]
-  try:
-    shown.outcome(verdict)
-    if arguments.report_dir:
-      write_case(verdict, arguments.report_dir)
-      terminal.say(f'summary: {write_summary(verdicts, arguments.report_dir)}')
-    _pages(arguments).write(verdicts)
-    if len(verdicts) < count:
-      terminal.say(
-        f'{count - len(verdicts)} cases after it were not run: python -m tf2verify fleet runs each '
-        'in a process of its own'
-      )
-  except Tf2VerifyError as error:
-    say(f'tf2verify: {safe(str(error))}', sys.stderr)
-  finally:
-    os._exit(EXIT_STUCK)
-
-
-def _refusal(case: type[EquivalenceCase], error: CaseDefinitionError) -> CaseVerdict:
-  """Returns the verdict of a class that is not a complete case."""
-  from tf2verify.records.status import Status
-  from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
-  from tf2verify.stages import STAGES
-
-  record = ErrorRecord('case', str(error))
-  first = StageVerdict(STAGES[0].name, 1, Status.ERROR, error=record)
-  return CaseVerdict(case.__name__, case.__module__, (first,))
 
 
 def _watch(target: str, stages: Sequence[str] | None, rounds: int | None) -> int:

@@ -43,7 +43,7 @@ def run_defaults(folder: str) -> dict[str, Any]:
   Raises:
     UsageError: the file cannot be read, or the table has an unknown key or a wrong value.
   """
-  path = _nearest(os.path.abspath(folder))
+  path = nearest(os.path.abspath(folder))
   if not path:
     return {}
   try:
@@ -57,7 +57,8 @@ def run_defaults(folder: str) -> dict[str, Any]:
   return {key: _value(path, key, value) for key, value in table.items()}
 
 
-def _nearest(folder: str) -> str:
+def nearest(folder: str) -> str:
+  """Returns the path of the pyproject.toml of a folder or its nearest parent; '' for none."""
   while True:
     path = os.path.join(folder, FILE)
     if os.path.isfile(path):

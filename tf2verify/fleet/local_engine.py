@@ -5,7 +5,6 @@ import dataclasses
 import math
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -14,6 +13,7 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.fleet import processes
 from tf2verify.fleet.ended import Ended
 from tf2verify.fleet.job import OUTCOMES, Job, read_events
+from tf2verify.fleet.own_folder import own_folder
 from tf2verify.fleet.server_process import MODULE, ServerLost, ServerProcess, Surroundings
 from tf2verify.records.resources import Resources
 
@@ -117,8 +117,7 @@ class LocalEngine:
     self._own_children: frozenset[int] = frozenset()
 
   def __enter__(self) -> 'LocalEngine':
-    folder = tempfile.TemporaryDirectory(prefix='tf2verify-fleet-', ignore_cleanup_errors=True)
-    self._folder = self._resources.enter_context(folder)
+    self._folder = self._resources.enter_context(own_folder())
     # Should the process that is copied be killed, what its cases have daemonized comes here.
     processes.adopt_orphans()
     self._resources.callback(processes.adopt_orphans, False)

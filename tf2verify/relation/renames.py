@@ -38,6 +38,14 @@ class RenameSuggestion:
   # than similarity.
   explanation: str = ''
 
+  def among(
+    self, only_tf1: Sequence[VariableRecord], only_tf2: Sequence[VariableRecord]
+  ) -> 'RenameSuggestion':
+    """Returns the pairs of which both are still to be explained."""
+    names = {v.name for v in only_tf1}, {v.name for v in only_tf2}
+    left = tuple(pair for pair in self.renames if pair[0] in names[0] and pair[1] in names[1])
+    return self if left == self.renames else RenameSuggestion(left)
+
 
 def rename_suggestions(
   only_tf1: Sequence[VariableRecord], only_tf2: Sequence[VariableRecord]

@@ -1,5 +1,6 @@
 """The inputs of a case, checked."""
 
+import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -104,6 +105,11 @@ def _check_leaf(place: str, path: str, leaf: Any, parent: Any) -> Any:
     )
   array = case_inputs.with_bytes(np.asarray(leaf))
   if array.dtype == object:
+    if all(isinstance(element, numbers.Real) for element in array.flat):
+      raise InputsError(
+        f'{place} has dtype object, with numbers as elements, which TensorFlow is not fed; return '
+        'x.astype(np.float32), or the dtype that the model takes in production'
+      )
     raise InputsError(
       f'{place} has dtype object, with elements that are not all strings; usually rows of '
       "different length, or None: pad the rows, or give strings as np.array(..., dtype='S')"
@@ -169,6 +175,9 @@ def checked_inputs(
     return _checked(inputs, f'{hook}()')
   except InputsError as error:
     raise InputsError(with_place(str(error), hook, made_by)) from error
+  except RecursionError as error:
+    said = f'{hook}() contains itself, or is nested too deeply; return arrays in a plain nest'
+    raise InputsError(with_place(said, hook, made_by)) from error
 
 
 def _checked(inputs: Any, place: str) -> Any:

@@ -7,7 +7,7 @@ import re
 import traceback
 from collections.abc import Iterator, Sequence
 
-from tf2verify.errors import Tf2VerifyError, UserCodeError
+from tf2verify.errors import EnvironmentProblem, Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
 from tf2verify.sides import mixed_keras, tf1_names
 from tf2verify.sides.graphs.source_lines import OWN_FOLDER, is_user_file
@@ -75,6 +75,23 @@ def _sentence(lines: Sequence[str]) -> str:
       break
     found = f'{found} {line}'
   return found
+
+
+@contextlib.contextmanager
+def importing(what: str) -> Iterator[None]:
+  """As `user_code` for a file of cases, of which each error says where it was raised.
+
+  Raises:
+    UserCodeError: whatever was raised, but for what is wrong with the environment.
+  """
+  hook = f'importing {what}'
+  try:
+    with user_code('case', hook):
+      yield
+  except (EnvironmentProblem, UserCodeError):
+    raise
+  except Tf2VerifyError as error:
+    raise UserCodeError('case', hook, _summary(error), _user_traceback(error)) from error
 
 
 def _summary(error: BaseException) -> str:

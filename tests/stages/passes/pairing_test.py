@@ -120,6 +120,20 @@ class LeftOutTest(LadderTestCase):
 
     self.assert_first_failure(Case, STAGE, 'variable dead/kernel: presence differs')
 
+  def test_the_two_names_of_one_variable_that_is_read(self):
+    class Case(OnlyTf1):
+      variable_names = {'fc/kernel': 'own/kernel'}
+      tf1_only_variables = {'fc/bias': 'wrong'}
+      tf2_only_variables = {'own/bias': 'wrong'}
+
+      def dead(self, inputs, training):
+        pass
+
+      def make_tf2_layer(self):
+        return tf.keras.layers.Dense(3, name='own')
+
+    self.assert_first_failure(Case, STAGE, 'fc/bias has an effect: ', 'own/bias has an effect: ')
+
   def test_a_name_that_does_not_exist(self):
     class Case(OnlyTf1):
       tf1_only_variables = {'deaf/kernel': 'wrong'}

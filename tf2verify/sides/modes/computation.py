@@ -15,6 +15,7 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
+from tf2verify.sides.loss_function import checked_loss
 from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.outermost import scope_around
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs, readable_outputs
@@ -127,7 +128,7 @@ class Computation:
     slip = side.without_labels(self._declaration, labels)
     with user_code(side.TF2, 'tf2_loss', slip):
       made = self._hook(self._declaration.tf2_loss)(outputs, labels)
-      loss = loss_parts.main_of(made, 'tf2_loss')
+      loss = checked_loss(made, 'tf2_loss')
     if self._declaration.declares('tf2_total_loss'):
       with user_code(side.TF2, 'tf2_total_loss', slip):
         made = self._hook(self._declaration.tf2_total_loss)(self._port.layer, outputs, labels)

@@ -380,7 +380,7 @@ class Tf2Layer:
     """Returns the losses that a layer holds after a call, and their sum."""
 
     def losses() -> list[Any]:
-      return list(self._declaration.tf2_regularization_losses(port.layer))
+      return layer_parts.regularization(self._declaration.tf2_regularization_losses(port.layer))
 
     variables = [(v, variable_name(v)) for v in port.variables() if hasattr(v, 'handle')]
     with user_code(side.TF2, 'tf2_regularization_losses'):

@@ -1,11 +1,12 @@
 """What a port's layer is made of, whether it is of tf-keras, of Keras 3 or a `tf.Module`."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.errors import CaseDefinitionError
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.tf2.names_in_common import tell_apart, tell_apart_by_path
 from tf2verify.tensorflow_internals import autograph, keras3
@@ -107,3 +108,18 @@ def modules_of(layer: Any) -> list[Any]:
   if keras3.is_layer(layer):
     return list(keras3.parts(layer))
   return [layer, *layer.submodules]
+
+
+def regularization(losses: Any) -> list[Any]:
+  """Returns what `tf2_regularization_losses` returned as a list.
+
+  Raises:
+    CaseDefinitionError: it is not a list of floating tensors.
+  """
+  is_plain = isinstance(losses, Iterable) and not isinstance(losses, (str, bytes, Mapping))
+  if not is_plain or tf.is_tensor(losses):
+    raise CaseDefinitionError(
+      f'tf2_regularization_losses returned a {type(losses).__name__}; return a list of scalar '
+      'tensors, such as layer.losses, empty where there are none'
+    )
+  return list(losses)

@@ -66,6 +66,7 @@ class VariableInventory(Stage):
       suggestion = rename_suggestions(left_tf1, left_tf2)
     left_out = LeftOutOfBoth.of(case, left_tf1, left_tf2, suggestion.renames)
     left_tf1, left_tf2 = left_out.remaining(left_tf1, left_tf2)
+    suggestion = suggestion.among(left_tf1, left_tf2)
     differences += left_out.differences
     # A rule is applied to every name, so that it would undo what is paired already.
     rule = None if pairs else naming_rule(suggestion.renames)
