@@ -137,6 +137,13 @@ class FullDiskCase(NativeCase):
   port = FullDisk
 
 
+class NoCheckpointCase(NativeCase):
+  port = Stubborn
+
+  def save_tf2_checkpoint(self, layer, path):
+    raise OSError('no checkpoint')
+
+
 class WildCase(NativeCase):
   port = Wild
 
@@ -284,6 +291,9 @@ class RefusedTest(NativeConversionTestCase):
     ('LayerCase', 'net.weights.h5', 'which is not a keras.Model'),
     ('HidingCase', 'net.weights.h5', "value restored from the port's .weights.h5 file"),
     ('FullDiskCase', 'net.weights.h5', 'No space left on device'),
+    ('FullDiskCase', 'net.weights.h5', 'file: write a checkpoint (--out PREFIX, without a suffix)'),
+    ('StubbornCase', 'net.keras', '; or write the weights (--out FILE.weights.h5) or a checkpoint'),
+    ('NoCheckpointCase', 'net.keras', '; or write the weights (--out FILE.weights.h5): this was t'),
     ('WildCase', 'net.keras', 'training'),
     ('SmallMapCase', 'net.keras', "stage 'variable_inventory' FAILED"),
   )

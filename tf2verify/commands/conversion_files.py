@@ -1,8 +1,12 @@
 """The files of a port written, and read again, for a conversion."""
 
+import contextlib
 import dataclasses
+import gc
+import logging
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,10 +32,11 @@ from tf2verify.stages.checkpoints.saving import check_outputs, check_restored, d
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
-_OTHER_FORMATS = (
-  'or write the weights (--out FILE.weights.h5) or a checkpoint (--out PREFIX), which work '
-  'without this'
-)
+# What may be written where a format cannot be.
+_INSTEAD = {
+  Format.WEIGHTS: 'the weights (--out FILE.weights.h5)',
+  Format.CHECKPOINT: 'a checkpoint (--out PREFIX, without a suffix)',
+}
 
 
 class Refused(Tf2VerifyError):
@@ -107,12 +112,14 @@ def write_and_read(
   except UserCodeError as error:
     raise Refused(
       f'--out {target.path}: {type(layer).__name__} cannot be written, or read again, as a '
-      f'{target.format.suffix} file: {_way_out(target.format, layer)}\nKeras: {_said(error)}'
+      f'{target.format.suffix} file: {_way_out(case, loaded, target, path, transfer)}\n'
+      f'Keras: {_said(error)}'
     ) from error
   unlike = check_model(case, loaded, values, model, comparison, not draws_numbers(loaded))
   if unlike:
     raise Refused(
-      f'--out {target.path}: what was written cannot be verified: {unlike}\n{_OTHER_FORMATS}'
+      f'--out {target.path}: what was written cannot be verified: {unlike}\n'
+      f'{_other_formats(case, loaded, target, path, transfer)}'
     )
   if optimizer is not None:
     _check_optimizer(optimizer, model, comparison)
@@ -163,8 +170,66 @@ def _said(error: UserCodeError) -> str:
   return '\n'.join([telling_line(error), *quoted[-1:]])
 
 
-def _way_out(format: Format, layer: Any) -> str:
-  if format is not Format.MODEL:
-    return 'write a checkpoint instead: --out PREFIX without a suffix'
-  needed = [model_files.needed_to_make(layer), model_files.needed_to_build(layer)]
-  return '; '.join([*filter(None, needed), _OTHER_FORMATS])
+def _way_out(
+  case: CaseUnderTest,
+  loaded: Loaded,
+  target: Target,
+  path: str,
+  transfer: OptimizerTransfer | None,
+) -> str:
+  needed: list[str] = []
+  if target.format is Format.MODEL:
+    layer = loaded.port.layer
+    needed = [model_files.needed_to_make(layer), model_files.needed_to_build(layer)]
+  needed = [*filter(None, needed)]
+  others = _other_formats(case, loaded, target, path, transfer, 'or ' if needed else '')
+  return '; '.join([*needed, others])
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+  """Hides what TensorFlow says of a checkpoint, at the latest when what was read of it ends."""
+  log = logging.getLogger('tensorflow')
+  before = log.level
+  log.setLevel(logging.ERROR)
+  try:
+    yield
+    gc.collect()
+  finally:
+    log.setLevel(before)
+
+
+def _other_formats(
+  case: CaseUnderTest,
+  loaded: Loaded,
+  target: Target,
+  path: str,
+  transfer: OptimizerTransfer | None,
+  beginning: str = '',
+) -> str:
+  """Returns in which other formats the port can be written, of which each is tried.
+
+  Args:
+    case: both sides.
+    loaded: the port with the values of the checkpoint.
+    target: what cannot be written.
+    path: where it was to be written.
+    transfer: of the optimizer's state.
+    beginning: of the sentence.
+  """
+  works, fails = [], []
+  for other, said in _INSTEAD.items():
+    if other is target.format:
+      continue
+    with _quiet(), tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+      tried = Target(os.path.join(folder, f'tried{other.suffix}'), other)
+      comparison = Comparison()
+      try:
+        write_and_read(case, loaded, tried.path, tried, comparison, transfer)
+        refuse(comparison, WRITTEN_AND_READ)
+        works.append(said)
+      except Tf2VerifyError:
+        fails.append(said)
+  if works:
+    return f'{beginning}write {" or ".join(works)}: this was tried, and works'
+  return f'{" and ".join(fails)} cannot be written either'

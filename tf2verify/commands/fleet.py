@@ -73,7 +73,8 @@ class Progress:
     if plan.empty:
       more = ', …' if len(plan.empty) > _SHOWN_FILES else ''
       said += f' ({len(plan.empty)} without: {", ".join(plan.empty[:_SHOWN_FILES])}{more})'
-    said += f': {kept} unchanged, with a verdict in the journal; {to_run} to run'
+    said += f': {kept} unchanged since the verdict in the journal, ' if kept else ', '
+    said += f'{to_run} to run'
     terminal.say(said)
 
   def damaged(self, how: str) -> None:

@@ -1,12 +1,18 @@
-"""Variables that a port uses in place of each other, as numbers tell."""
+"""Variables that a port uses otherwise than their names, or a map by hand, say; by numbers."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.diagnosis import Cause
-from tf2verify.relation.variable_map import listed
+from tf2verify.relation.layouts import Layouts
+from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.variable_map import VariableMap, listed
 from tf2verify.stages.derived_map import derived_map
 from tf2verify.stages.map_trials import DerivedMap
+from tf2verify.stages.mapped import Mapped
 from tf2verify.stages.stage import CaseUnderTest
 
 # A map of more variables takes longer than an answer may.
@@ -27,6 +33,8 @@ def exchange_cause(case: CaseUnderTest) -> Cause | None:
     return _cause(dict(pairing.derived.exchanged))
   is_by_name = pairing.mapped is None and not pairing.layouts and case.tf2.is_native_keras()
   pairs = dict(case.alignment().pairs)
+  if pairing.mapped is not None and len(pairs) <= _MOST_VARIABLES:
+    return _map_cause(case, pairing.mapped)
   if not is_by_name or not 1 < len(pairs) <= _MOST_VARIABLES:
     return None
   try:
@@ -34,6 +42,67 @@ def exchange_cause(case: CaseUnderTest) -> Cause | None:
   except Tf2VerifyError:  # what cannot be derived is no exchange
     return None
   return _cause(dict(derived.exchanged) or _used_differently(pairs, derived))
+
+
+def _map_cause(case: CaseUnderTest, mapped: Mapped) -> Cause | None:
+  """Returns which entries of a map by hand do not fit, where the outputs agree through others."""
+  case.tf2.present(Layouts((), ()), mapped=True)
+  try:
+    derived = derived_map(case.declaration, case.tf1, case.tf2, case.inputs)
+  except Tf2VerifyError:
+    return None
+  finally:
+    case.tf2.present(mapped.presentation(), mapped=True)
+  if derived.exchanged:
+    return _cause(dict(derived.exchanged))
+  if not derived.outputs_agree:
+    return None
+  shapes = {v.name: tuple(int(s or 0) for s in v.shape) for v in case.tf1.inventory().variables}
+  maps = mapped.variable_map.entries, derived.variable_map.entries
+  given, told = (
+    _elements([entry for entry in own if entry not in other], shapes)
+    for own, other in (maps, maps[::-1])
+  )
+  wrong = {name for name in given.keys() & told.keys() if not _same(given[name], told[name])}
+  declared, fitting = ([e for e in one if wrong & set(e.tf2)] for one in maps)
+  # A port that reads a renamed variable in another order is wrong by itself: its line is named.
+  names = {str(entry) for entry in fitting}
+  if all(entry.is_rename and str(entry) in names for entry in declared):
+    return None
+  texts = [listed([_text(entry) for entry in one]) for one in (declared, fitting)]
+  return Cause(
+    f'variable_map has {texts[0]}, and the graphs tell {texts[1]}: correct the map, or, if it says '
+    'what is meant, let the port use its variables so',
+    rule='variable_map_entry',
+    numbers='with the entries that the graphs tell the outputs of both sides agree',
+  )
+
+
+def _elements(
+  entries: Iterable[MapEntry], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, np.ndarray]:
+  """Returns what entries make, for each variable of the port, of numbers that are all distinct."""
+  starts = dict(zip(shapes, np.cumsum([0, *map(math.prod, shapes.values())]), strict=False))
+  found: dict[str, np.ndarray] = {}
+  for entry in entries:
+    numbers = {
+      name: (starts[name] + np.arange(math.prod(shapes[name]), dtype=np.float64)).reshape(
+        shapes[name]
+      )
+      for name in entry.tf1
+    }
+    found.update(VariableMap((entry,)).to_tf2(numbers))
+  return found
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+  return one.shape == other.shape and bool((one == other).all())
+
+
+def _text(entry: MapEntry) -> str:
+  added = ', '.join(f'{axis}={number:g}' for axis, number in entry.added)
+  layout = f' (layout {entry.layout})' if entry.layout else ''
+  return f'`{entry}`{layout}{f" (add {added})" if added else ""}'
 
 
 def _used_differently(pairs: Mapping[str, str], derived: DerivedMap) -> dict[str, str]:

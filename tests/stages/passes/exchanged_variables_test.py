@@ -193,5 +193,101 @@ class ExchangedVariablesTest(LadderTestCase):
     self.assertNotIn(EXCHANGED, text)
 
 
+class MapByHandPort(keras.Model):
+  transposes = False
+
+  def __init__(self):
+    super().__init__(name='port')
+    self.first = keras.layers.Dense(4, name='first')
+    self.last = keras.layers.Dense(4, name='last')
+
+  def build(self, shape):
+    self.first.build(shape)
+    self.last.build(shape)
+
+  def call(self, inputs):
+    hidden = tf.matmul(inputs, self.first.kernel, transpose_b=self.transposes) + self.first.bias
+    return self.last(tf.tanh(hidden))
+
+
+class MapByHand(tf2verify.EquivalenceCase, abc.ABC):
+  port = MapByHandPort
+
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(v1.layers.dense(inputs, 4, tf.tanh, name='one'), 4, name='two')
+
+  def make_tf2_layer(self):
+    return self.port()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((5, 4))
+
+
+def map_of(first='one/kernel', second='two/kernel', layout='', added=()):
+  entry = tf2verify.MapEntry
+  return tf2verify.VariableMap(
+    (
+      entry((first,), ('port/first/kernel',), layout),
+      entry((second,), ('port/last/kernel',)),
+      entry(('one/bias',), ('port/first/bias',), 'b -> b' if added else '', added=added),
+      entry(('two/bias',), ('port/last/bias',)),
+    )
+  )
+
+
+class MapByHandTest(LadderTestCase):
+  def test_a_right_map(self):
+    class Case(MapByHand):
+      variable_map = map_of()
+
+    self.assert_passes(Case, STAGE)
+
+  def test_a_transposed_entry(self):
+    class Case(MapByHand):
+      variable_map = map_of(layout='i o -> o i')
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'variable_map has `one/kernel -> port/first/kernel` (layout i o -> o i), and the graphs tell '
+      '`one/kernel -> port/first/kernel`: correct the map',
+    )
+
+  def test_exchanged_entries(self):
+    class Case(MapByHand):
+      variable_map = map_of('two/kernel', 'one/kernel')
+
+    self.assert_first_failure(
+      Case, STAGE, 'the graphs tell `one/kernel -> port/first/kernel`, `two/kernel -> port/last'
+    )
+
+  def test_an_added_number(self):
+    class Case(MapByHand):
+      variable_map = map_of(added=(('b', 1.0),))
+
+    self.assert_first_failure(Case, STAGE, 'port/first/bias` (layout b -> b) (add b=1), and the')
+
+  def test_a_port_that_transposes_is_blamed_itself(self):
+    class Transposing(MapByHandPort):
+      transposes = True
+
+    class Case(MapByHand):
+      variable_map = map_of()
+      port = Transposing
+
+    text = self.assert_first_failure(Case, STAGE, 'transpose_b of one/MatMul')
+    self.assertNotIn('variable_map has', text)
+
+  def test_a_transposed_entry_for_a_port_that_transposes(self):
+    class Transposing(MapByHandPort):
+      transposes = True
+
+    class Case(MapByHand):
+      variable_map = map_of(layout='i o -> o i')
+      port = Transposing
+
+    self.assert_passes(Case, STAGE)
+
+
 if __name__ == '__main__':
   absltest.main()
