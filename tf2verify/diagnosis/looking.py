@@ -128,7 +128,7 @@ class Looking:
 
   def _search(self) -> None:
     tf1, tf2 = self.tf1, self.tf2
-    self.divergence = Divergence(tf1, tf2, self._targets, self._whole)
+    self.divergence = Divergence(tf1, tf2, self._targets, self._whole, self._least)
     pair_cuts(self.divergence, tf1, tf2)
     part_adjacent(self.divergence, tf1, tf2)
     self._narrowing = Narrowing(tf1, tf2, self.divergence)

@@ -59,6 +59,7 @@ class Pairing:
     tf2_of: position in tf2 of every tf1 operation's partner; None without one.
     tf1_of: the other way round.
     tensors: tensors that are one quantity, tf1 to tf2, whoever yields them.
+    settled: tensors of tf1, and of tf2, that agree in other parts than the other side's.
   """
 
   def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
@@ -67,6 +68,7 @@ class Pairing:
     self.tf2_of: list[int | None] = [None] * len(tf1.ops)
     self.tf1_of: list[int | None] = [None] * len(tf2.ops)
     self.tensors: dict[TensorKey, TensorKey] = {}
+    self.settled: tuple[set[TensorKey], set[TensorKey]] = set(), set()
     self._alone: set[int] = set()
     self._tf1_consumers = tf1.consumers()
     self._tf2_consumers = tf2.consumers()

@@ -61,7 +61,12 @@ class Divergence:
   """
 
   def __init__(
-    self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str], whole: bool = False
+    self,
+    tf1: InspectableRun,
+    tf2: InspectableRun,
+    targets: Sequence[str],
+    whole: bool = False,
+    least: float = 0.0,
   ) -> None:
     """Pairs and compares the operations that some targets depend on.
 
@@ -70,7 +75,9 @@ class Divergence:
       tf2: the tf2 side's.
       targets: names of targets that differ; unknown ones are passed over, all of them for none.
       whole: whether to go on past the first source, however far.
+      least: a source that differs by no more of a tensor's size explains nothing, as rounding.
     """
+    self._least = least
     self._tf1, self._tf2 = tf1, tf2
     self.pairing = Pairing(tf1.op_graph, tf2.op_graph)
     known = tf1.op_graph.targets()  # `update of v (2)` is the second write to `v`.
@@ -92,8 +99,7 @@ class Divergence:
     self.as_tf2 = self._held.as_tf2
     self.unjudged: list[RegionPair] = []
     self.between: set[int] = set()
-    self._settled_so_far = 0
-    self._in_own_order: set[int] = set()
+    self._settled_so_far, self._in_own_order = 0, set[int]()
     self._searched = self._positions(targets)
     self._found = self._searched_again()
     self._pair_shared()
@@ -127,7 +133,7 @@ class Divergence:
       if not self._in_own_order:
         break
       self.pairing.part(*self._in_own_order, for_good=True)
-    if all(source.agreement.is_rounding for source in found):
+    if all(s.agreement.is_rounding or s.agreement.relative <= self._least for s in found):
       runs = self._tf1, self._tf2
       found += sources_as_they_are(self.unjudged, *runs, self.agreements, self._views)
     return found
@@ -157,10 +163,7 @@ class Divergence:
     return {ops[n].tensors[k]: self.as_tf2(one, values[one]) for one, (n, k) in both if one}
 
   def sources(self) -> list[FoundSource]:
-    """Returns the sources in order of execution: those beyond rounding, else all.
-
-    Of sources with unpaired operations in common the first is returned.
-    """
+    """Returns those of `all_sources` that have no unpaired operations of one before them."""
     return without_echoes(self.all_sources())
 
   def pair(self, tf1: int, tf2: int, layout: Relayout | None) -> None:
@@ -183,8 +186,8 @@ class Divergence:
 
   def has_faded(self, source: FoundSource) -> bool:
     """Returns whether all that a source leads to agrees; see `Reach`."""
-    reach = Reach(self._tf1.op_graph, self.behind, self.agreements)
-    return reach.has_faded(source.regions.tf1.end, source.agreement)
+    known = self._tf1.op_graph, self.behind, self.agreements
+    return Reach(*known).has_faded(source.regions.tf1.end, source.agreement)
 
   def reproduces(self, apart: Mapping[str, float]) -> bool:
     """Returns whether this run shows any of the differences that are to be explained.
@@ -287,8 +290,8 @@ class Divergence:
       tf2 = self.pairing.tf2_of[tf1]
       if tf2 is None or self._tf1.op_graph.ops[tf1].is_leaf:
         continue
-      known = self.output_agreement(tf1)
-      if not known.identical and not self._repeats.has(self._tf1.op_graph.ops[tf1].name):
+      agrees = self.output_agreement(tf1).identical
+      if not agrees and not self._repeats.has(self._tf1.op_graph.ops[tf1].name):
         suspects.append(region_pair(self.pairing, tf1, tf2))
     for start in range(0, len(suspects), _PARTS):
       if self._judged_since > self._further:
@@ -394,7 +397,4 @@ class Divergence:
   def _request(
     self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
   ) -> tuple[list[str], dict[str, np.ndarray]]:
-    ops = self._tf2.op_graph.ops
-    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
-    given = {ops[n].tensors[k]: self.as_tf2(one, values[one]) for one, (n, k) in both if one}
-    return self._tf2_outputs(pair), given
+    return self._tf2_outputs(pair), self.given(pair, values)

@@ -13,6 +13,7 @@ from tf2verify.relation.op_pairs import Pairing, family
 
 # It does not matter in which order their operands are taken.
 _ASSOCIATIVE = frozenset({'Mul', 'AddV2', 'Maximum', 'Minimum', 'LogicalAnd', 'LogicalOr'})
+_LIST, _SUM = 'Pack', 'Sum'
 # The constants of a product are one number, however many they are written as.
 _CONSTANT = (-1, 0)
 _UNKNOWN = (-2, 0)
@@ -23,10 +24,11 @@ _Factors = collections.Counter[TensorKey]
 def reassociated(pairing: Pairing) -> list[int]:
   """Returns tf1's operations on the way to a product whose partners have other factors.
 
-  Only of products that have the same factors on both sides, as far as these have counterparts.
+  Only of products that have the same factors on both sides, as far as these have counterparts; and
+  of sums of a list of which one side has more, as the squares of a kernel in two parts.
   """
   tf1, tf2 = _Chains(pairing.tf1), _Chains(pairing.tf2)
-  found = []
+  found = [one for one, other in pairing.pairs() if tf1.is_of_another_sum(one, tf2, other)]
   for position, partner in list(pairing.pairs()):
     if not tf1.is_top(position) or not tf2.is_top(partner):
       continue
@@ -48,6 +50,13 @@ class _Chains:
   def __init__(self, graph: OpGraph) -> None:
     self._graph = graph
     self._consumers = graph.consumers()
+
+  def is_of_another_sum(self, position: int, others: '_Chains', other: int) -> bool:
+    """Returns whether an operation lists for a sum what the other side lists in other parts."""
+    readers = [self._graph.ops[n].op_type for n, _ in self._consumers[position]]
+    op, partner = self._graph.ops[position], others._graph.ops[other]
+    is_list = op.op_type == partner.op_type == _LIST and set(readers) == {_SUM}
+    return is_list and len(op.inputs) != len(partner.inputs)
 
   def is_top(self, position: int) -> bool:
     """Returns whether an operation is a whole product, no part of another one."""

@@ -93,8 +93,9 @@ def without_inputs(
 ) -> RegionPair:
   """Returns the regions of two partners up to tensors whose values agree, tf1 to tf2."""
   agreeing = {**pairing.tensors, **agreeing}
-  one = region(pairing.tf1, pairing.tf2_of, tf1, pairing.tf2, agreeing.keys())
-  two = region(pairing.tf2, pairing.tf1_of, tf2, pairing.tf1, set(agreeing.values()))
+  ends = agreeing.keys() | pairing.settled[0], set(agreeing.values()) | pairing.settled[1]
+  one = region(pairing.tf1, pairing.tf2_of, tf1, pairing.tf2, ends[0])
+  two = region(pairing.tf2, pairing.tf1_of, tf2, pairing.tf1, ends[1])
   back = {other: key for key, other in agreeing.items()}
   entering: dict[tuple[TensorKey | None, TensorKey | None], None] = {}
   for position, number in one.frontier:

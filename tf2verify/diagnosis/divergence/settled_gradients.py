@@ -12,7 +12,8 @@ from tf2verify.numerics.relayout import Relayout, agreement_as_held
 from tf2verify.records.op_graph import CONSTANT, TensorKey
 from tf2verify.relation.op_pairs import Pairing
 
-_GRADIENTS = ('gradient ', 'applied gradient ')
+_DIFFERENTIATED = 'gradient '
+_GRADIENTS = (_DIFFERENTIATED, 'applied gradient ')
 _UPDATE = 'update of '
 # Of the greatest element: rounding of a long sum is no more.
 _SAME = 1e-4
@@ -64,3 +65,17 @@ def pair_settled_gradients(
     elif layout is not None:
       views[key] = layout
   pairing.tensors.update(found)
+  if not any(name.startswith(_DIFFERENTIATED) for name in targets):
+    _settle_parts(pairing)
+
+
+def _settle_parts(pairing: Pairing) -> None:
+  """Has regions end at gradients of variables that the port holds in other parts than tf1.
+
+  As those of a kernel and a recurrent kernel: together they were found to agree.
+  """
+  ends = pairing.tf1.targets(), pairing.tf2.targets()
+  graphs = pairing.tf1, pairing.tf2
+  for own, others, graph, settled in zip(ends, ends[::-1], graphs, pairing.settled, strict=True):
+    names = [n for n in own if n.startswith(_DIFFERENTIATED) and n not in others]
+    settled.update(key for name in names for key in graph.ops[own[name]].inputs)
