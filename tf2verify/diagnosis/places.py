@@ -15,12 +15,14 @@ from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
 from tf2verify.diagnosis.update_lines import line_of, line_of_others
 from tf2verify.numerics.agreement import agreement
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
 from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, VARIABLE, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.shadows import SHADOW
 
 MOST_SOURCES = 12
 # Of more unpaired operations the last one is shown.
@@ -223,11 +225,26 @@ def kept_otherwise(
     one = views[op.name].to_tf2(one) if op.name in views else one
     apart = agreement(one, its)
     is_apart = one.shape == its.shape and not apart.is_rounding and apart.relative > share
+    is_apart = is_apart and not _is_added(op.name, tf2.layouts, one, its)
     if is_apart and not (is_passed_over(tf1, op.name) or is_passed_over(tf2, other.name)):
       lines, sizes = (op.source, other.source), (apart.absolute, apart.relative)
       given = statistics(one), statistics(its)
       found.append(_kept(op.name, other.name, lines, sizes, given))
   return tuple(found[:MOST_SOURCES])
+
+
+def _is_added(name: str, layouts: Mapping[str, Relayout], one: np.ndarray, its: np.ndarray) -> bool:
+  """Returns whether an average is another one by what the map of the variables adds, a number.
+
+  A forget bias, say, that tf1 adds in its cell and the port holds in the variable, and its average.
+  """
+  role, _, owner = name.rpartition(' of ')
+  if role != SHADOW or owner not in layouts:
+    return False
+  apart = its - one
+  added = apart.flat[int(np.argmax(np.abs(apart)))]
+  where = np.abs(apart) > abs(added) / 2
+  return agreement(one + np.where(where, added, 0).astype(one.dtype), its).is_rounding
 
 
 def is_passed_over(run: InspectableRun, variable: str) -> bool:
