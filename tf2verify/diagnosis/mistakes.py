@@ -22,6 +22,7 @@ from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment
 from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import OpGraph
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.wiring import OF_TF1
 
@@ -200,6 +201,16 @@ def of_the_port(mistakes: Sequence[Mistake]) -> list[Mistake]:
   undone = [one.repair for one in mistakes if one.reads_an_edit]
   repair = functools.reduce(Repair.joined, undone, own[0].repair)
   return [dataclasses.replace(own[0], repair=repair), *own[1:]]
+
+
+def first_of(graph: OpGraph, mistakes: Sequence[Mistake]) -> list[Mistake]:
+  """Returns those that none of the others leads to, in the graph of tf1.
+
+  What reads a place that differs was paired by what it reads: it may not be the counterpart.
+  """
+  ends = [one.places[0].source.regions.tf1.end for one in mistakes]
+  before = {end: graph.ancestors([end]) - {end} for end in ends}
+  return [one for one, end in zip(mistakes, ends, strict=True) if before[end].isdisjoint(ends)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Which of several edits are needed: those without which the stage does not pass."""
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -20,6 +21,8 @@ _MUCH_FURTHER = 1.5
 _MOST_PAIRS = 6
 # In which the few are looked for that are enough: singles, and pairs, of eight.
 _MOST_RUNS = 15
+# In which the parts of one mistake are looked for that are enough.
+_MOST_RUNS_OF_PARTS = 24
 # Rounds of edits one after the other that may bring the sides no nearer.
 _MOST_IN_VAIN = len(STEPS)
 
@@ -83,6 +86,46 @@ class Needed:
         return [known for known in mistakes if any(known is one for one in few)]
     return list(mistakes)
 
+  def of_parts(self, kept: list[Mistake], judged: Judged) -> tuple[list[Mistake], Judged]:
+    """Returns mistakes without the kinds of parts that the stage passes without.
+
+    What one line computes is one mistake, an optimizer's whole update among it. Of that, what only
+    reads the wrong tensor may be paired wrongly and be edited too: it is no place of the mistake.
+    """
+    for number, one in enumerate(kept):
+      others = [known for known in kept if known is not one]
+      few = self._few_kinds(_kinds_of(one), others) if judged.passes else None
+      found = self._judged([*others, few]) if few is not None else None
+      if few is not None and found is not None and found.passes:
+        kept, judged = [*kept[:number], few, *kept[number + 1 :]], found
+    return kept, judged
+
+  def _few_kinds(self, kinds: Sequence[Mistake], others: Sequence[Mistake]) -> Mistake | None:
+    """Returns the first few kinds that are enough beside other mistakes; None if all are needed.
+
+    The kinds are divided: what it takes of the second half, given the first, and the reverse.
+    """
+    runs = itertools.count()
+
+    def passes(some: Sequence[Mistake]) -> bool:
+      if next(runs) >= _MOST_RUNS_OF_PARTS or self._is_over():
+        return False
+      judged = self._judged([*others, *some])
+      return judged is not None and judged.passes
+
+    def least(known: list[Mistake], left: list[Mistake], is_new: bool) -> list[Mistake]:
+      if is_new and passes(known):
+        return []
+      if len(left) == 1:
+        return left
+      half = len(left) // 2
+      first, second = left[:half], left[half:]
+      of_second = least([*known, *first], second, True)
+      return [*least([*known, *of_second], first, bool(of_second)), *of_second]
+
+    few = least([], list(kinds), False) if len(kinds) > 1 else list(kinds)
+    return functools.reduce(Mistake.joined, few) if len(few) < len(kinds) else None
+
   def without_mates(
     self, before: Judged, kept: list[Mistake], judged: Judged
   ) -> tuple[list[Mistake], Judged]:
@@ -110,6 +153,27 @@ class Needed:
         joined = [one.joined(other) if m is one else m for m in kept if m is not other]
         return self.without_mates(before, joined, judged)
     return kept, judged
+
+
+def _kinds_of(one: Mistake) -> list[Mistake]:
+  """Returns the parts of a mistake, those of one kind as one, in the order of tf1's execution.
+
+  An optimizer has the same operations for each variable, with names of their own.
+  """
+  kinds: dict[tuple[object, ...], Mistake] = {}
+  for part in sorted(one.parts, key=_position):
+    known = part.first
+    lines = (
+      None if line is None else (line.path, line.line)
+      for line in (known.tf1_source, known.tf2_source)
+    )
+    kind = (part.edit, known.tf1_type, known.tf1_path, *lines)
+    kinds[kind] = kinds[kind].joined(part) if kind in kinds else part
+  return list(kinds.values())
+
+
+def _position(part: Mistake) -> int:
+  return part.places[0].source.regions.tf1.end
 
 
 def _is_further(one: Judged | None, other: Judged) -> bool:

@@ -14,7 +14,7 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.exchanges import exchanged_variables
 from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
+from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, first_of, of_the_port
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
 from tf2verify.diagnosis.seen_places import SeenPlaces
@@ -50,11 +50,7 @@ class Repairing:
     self._has_tried = False
 
   def found(self, looking: Looking) -> Found:
-    """Returns the mistakes.
-
-    Args:
-      looking: the search in the port as it is.
-    """
+    """Returns the mistakes, given the search in the port as it is."""
     before = self._bench.judged([])
     judged, note = before, ''
     first, progress = looking, Progress(before)
@@ -120,9 +116,14 @@ class Repairing:
     judged = self._settings_alone(looking, proposed) or self._single(shared)
     if judged is not None:
       return judged
+    apart = [part for one in proposed for part in one.parts or (one,)]
+    first = first_of(looking.tf1.op_graph, apart) if looking.is_of_step else apart
+    if len(first) < len(apart):
+      nearer = self._judged(self._with(first))
+      if nearer is not None and nearer.is_much_nearer_than(before):
+        proposed = apart = first
     all_of_them = self._with(proposed)
     judged = self._judged(all_of_them)
-    apart = [part for one in proposed for part in one.parts or (one,)]
     narrow = [one if one.in_one_round is None else one.narrow() for one in proposed]
     if narrow != proposed and not (judged is not None and judged.passes):
       fewer = self._judged(self._with(narrow))
@@ -139,11 +140,10 @@ class Repairing:
     for one in apart:
       first = self._with([one])
       judged = self._judged(first)
+      self._count(one)
       if judged is not None:
-        self._count(one)
         self._mistakes = first
         return judged
-      self._count(one)
     return before
 
   def _settings_alone(self, looking: Looking, proposed: Sequence[Mistake]) -> Judged | None:
@@ -372,7 +372,7 @@ class Repairing:
       if needless and left is not None:
         kept, judged = without, left
     kept, judged = needed.without_mates(before, kept, judged)
-    kept = of_the_port(kept)
+    kept, judged = needed.of_parts(of_the_port(kept), judged)
     if not judged.passes and not judged.distance <= NEARER * before.distance:
       return Found((), False, note or 'no edit of the port made the stage pass')
     outcome = Outcome.PROVEN if judged.passes else Outcome.PARTLY

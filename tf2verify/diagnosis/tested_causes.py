@@ -323,7 +323,7 @@ def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
   for cause in known:
     if all(_says(cause, place.evidence.source) for place in mistake.places):
       return dataclasses.replace(cause, experiment=experiment, predicts=True)
-  if known and mistake.edit is Edit.OPERATIONS:
+  if known and mistake.edit is not Edit.SETTING:
     seen = known[0].evidence or experiment.text
     return dataclasses.replace(known[0], evidence=seen, experiment=experiment)
   return edit
