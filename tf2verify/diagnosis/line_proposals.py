@@ -79,7 +79,7 @@ class Proposals:
 
   def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals for a line, the most likely ones first."""
-    yield list(self._numbers.other_numbers(line))
+    yield [*self._numbers.other_shares(line), *self._numbers.other_numbers(line)]
     yield list(self._numbers.exchanged_numbers(line))
     yield list(self._flags(line))
     yield list(other_draws(line, self._drawn_otherwise))

@@ -20,6 +20,9 @@ _OF_TERMS = ('Mul', 'AddV2', 'Sub')
 # An operation, the number of its input, and its dtype.
 _NumberPlace = tuple[int, int, np.dtype[Any]]
 _DIGITS = 6
+# Of two numbers that are 1 together, one is a share; what is left of 1 without 1e-6 is 1.
+_LEAST_SHARE = 1e-3
+_CLOSE = 1e-5
 
 
 class NumberProposals:
@@ -90,12 +93,44 @@ class NumberProposals:
       both = f'{theirs} and {ours}', f'{ours} and {theirs}'
       yield Proposal(changes, *both, text, self.all_of_tf1[other])
 
+  def other_shares(self, line: Line) -> Iterator[Proposal]:
+    """Yields another share of tf1, and what it leaves of 1, in place of both of the port.
+
+    A decay is a number twice: as itself, and as 1 without it. That is one of the line alone, or
+    one setting of all lines that read it.
+    """
+    own = _numbers_of(line)
+    further = [one for one in self.further if _LEAST_SHARE <= one < 1]
+    for shares in (_shares(own), _shares(self._own)):
+      for number, (places, left) in shares.items():
+        is_here = any(n in line.positions for n, *_ in (*places, *left))
+        for other in further if is_here else ():
+          changes = (*_set(line, places, other), *_set(line, left, rounded(1 - other)))
+          both = [
+            f'{value_text(one)} and {value_text(rounded(1 - one))}' for one in (other, number)
+          ]
+          first, second = (name_at(line, found[0][0]) for found in (places, left))
+          text = f'{first} and {second} have {both[1]} in the port, {both[0]} in tf1'
+          yield Proposal(changes, both[0], both[1], text, self.all_of_tf1[other])
+
   def without_terms(self, line: Line) -> Iterator[Proposal]:
     """Yields 0 for factors and terms of the line."""
     for number, places in _numbers_of(line).items():
       proposal = _without_term(line, number, places)
       if proposal is not None:
         yield proposal
+
+
+def _shares(
+  numbers: Mapping[float, list[_NumberPlace]],
+) -> dict[float, tuple[list[_NumberPlace], list[_NumberPlace]]]:
+  """Returns the places of each share of 1, the greater part, and of what it leaves."""
+  found = {}
+  for number, places in numbers.items():
+    for rest, left in numbers.items():
+      if _LEAST_SHARE <= rest <= number < 1 and math.isclose(number + rest, 1, rel_tol=_CLOSE):
+        found[number] = places, left
+  return found
 
 
 def _set(line: Line, places: Iterable[_NumberPlace], number: float) -> tuple[NodeChange, ...]:
