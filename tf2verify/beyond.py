@@ -60,9 +60,14 @@ def own_failure(
   if verdict.status is not Status.FAILED:
     return None
   if stands_alone:
-    if verdict.diagnosis is not None or not causes:
+    if not causes:
       return verdict
-    return dataclasses.replace(verdict, diagnosis=Diagnosis(causes=tuple(causes)))
+    known = verdict.diagnosis or Diagnosis()
+    rules = {cause.rule for cause in known.causes}
+    others = tuple(cause for cause in causes if cause.rule not in rules)
+    return dataclasses.replace(
+      verdict, diagnosis=dataclasses.replace(known, causes=(*known.causes, *others))
+    )
   names = ', '.join(one.stage for one in earlier if one.status is Status.FAILED)
   diagnosis = verdict.diagnosis or Diagnosis()
   told = [one.diagnosis for one in earlier if one.diagnosis is not None]

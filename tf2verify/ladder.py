@@ -36,7 +36,7 @@ from tf2verify.sides.tf1.changed_reference import ChangedReference
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage, orders
-from tf2verify.stages.judging import judged, with_blind_spots
+from tf2verify.stages.judging import if_proven, judged, with_blind_spots
 from tf2verify.stages.passes.neutral_variables import lacks_only_neutral
 from tf2verify.stages.raised import defect_record, error_record
 from tf2verify.stages.stage import CaseUnderTest, Findings
@@ -289,6 +289,7 @@ class Ladder:
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=defect_record(error))
     else:
       verdict = self._diagnosed(stage, judged(stage, number, findings), findings)
+      verdict = if_proven(verdict, findings)
       causes = (*findings.causes, *(verdict.diagnosis.causes if verdict.diagnosis else ()))
     return Attempt(verdict, causes, {} if self._changed is None else self._changed.changed)
 

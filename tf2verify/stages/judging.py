@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
+from tf2verify.records.experiment import Outcome
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.stages.stage import Findings, Stage
@@ -53,3 +54,19 @@ def judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict:
     undecided=findings.undecided,
     proven=findings.proven,
   )
+
+
+def if_proven(verdict: StageVerdict, findings: Findings) -> StageVerdict:
+  """Returns a verdict after its diagnosis; that there is nothing to tell, where it lacks a proof.
+
+  Args:
+    verdict: with its diagnosis, if it has one.
+    findings: what it was made of; their inspection says whether it takes a proof.
+  """
+  reason = '' if findings.inspection is None else findings.inspection.unless_proven
+  causes = () if verdict.diagnosis is None else verdict.diagnosis.causes
+  tried = (cause.experiment for cause in causes)
+  is_proven = any(one is not None and one.outcome is Outcome.PROVEN for one in tried)
+  if verdict.status is not Status.FAILED or not reason or is_proven:
+    return verdict
+  return StageVerdict.not_applicable(verdict.stage, verdict.number, reason)

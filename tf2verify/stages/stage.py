@@ -162,6 +162,8 @@ class Inspection:
     edited: how causes are tried out; None for no experiments.
     further: what both sides yield that is looked into as well, if anything differs: names of
       targets of the graphs.
+    unless_proven: why what differs is no failure unless an experiment proves a mistake; '' where it
+      is one.
   """
 
   run: str
@@ -169,6 +171,7 @@ class Inspection:
   sides: Callable[[], tuple[GraphRun, GraphRun]]
   edited: EditedRuns | None = None
   further: tuple[str, ...] = ()
+  unless_proven: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,6 +37,8 @@ class GivenGradients:
     self._values: dict[str, np.ndarray] = {}
     self._norms: dict[str, float] = {}
     self._answered: collections.Counter[str] = collections.Counter()
+    # In a trace, by name: what a graph reads of a variable is no constant of it.
+    self._variables: dict[str, Any] = {}
 
   def begin(self, tf1: TrainingStep) -> None:
     """Takes what the next step of the port gets: that of the reference."""
@@ -48,6 +50,20 @@ class GivenGradients:
     known_norms = {name: r.slices.norm for name, r in shown.items() if r.slices is not None}
     self._norms = {} if self._applied else known_norms
     self._answered.clear()
+    self._variables = {}
+
+  def begin_trace(self, tf1: TrainingStep) -> None:
+    """Takes what the next step gets where it is traced: the graphs of all steps are one then."""
+    self.begin(tf1)
+    self._variables = {
+      name: tf.Variable(value, trainable=False, name=f'given_gradient_{tf1.number}')
+      for name, value in self._values.items()
+    }
+
+  @property
+  def variables(self) -> list[Any]:
+    """What a step that is traced reads its gradients from."""
+    return list(self._variables.values())
 
   def recorder(self) -> Updates:
     """Returns what records the updates of the next step, and gives it the gradients."""
@@ -77,6 +93,8 @@ class GivenGradients:
       return gradient
     self._answered[name] += 1
     if not isinstance(gradient, tf.IndexedSlices):
+      if name in self._variables:
+        return tf.cast(self._variables[name], gradient.dtype)
       return tf.constant(value, gradient.dtype)
     rows = np.flatnonzero(value.reshape(len(value), -1).any(axis=1))
     shares = _shares(value, self._norms.get(name))

@@ -1,7 +1,7 @@
 """The port's training step as a graph to look into."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference import nests
+from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts import in_step
 from tf2verify.relation.shadows import SHADOW
@@ -31,7 +32,6 @@ from tf2verify.sides.optimizer_state import is_keras
 from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.tf2.step import Step
-from tf2verify.sides.update_recorder import update_recorder
 from tf2verify.tensorflow_internals import keras3
 
 v1 = tf.compat.v1
@@ -68,7 +68,14 @@ def _is_of_step(gradient: Any) -> bool:
 class StepTracing:
   """Traces a step that is next to be taken, from the values that its variables have."""
 
-  def __init__(self, step: Step, optimizer: Any, names: SharedNames, made: MadeLines) -> None:
+  def __init__(
+    self,
+    step: Step,
+    optimizer: Any,
+    names: SharedNames,
+    made: MadeLines,
+    recorder: Callable[[], Updates],
+  ) -> None:
     """Takes what takes part in the step.
 
     Args:
@@ -76,12 +83,14 @@ class StepTracing:
       optimizer: of the case; None where its own step has one.
       names: what both sides call what they keep.
       made: where optimizers were made.
+      recorder: makes what records the updates of the step, and may change its gradients.
     """
     self._step = step
     self._made = made
     self._optimizer = optimizer
     self._names = names
-    self._updates = update_recorder()
+    self._recorder = recorder
+    self._updates = recorder()
 
   @property
   def optimizers(self) -> tuple[Any, ...]:
@@ -107,7 +116,7 @@ class StepTracing:
     return np.asarray(values_of(step, [tensor.name])[0])
 
   def _compute(self, fed: Mapping[str, Any]) -> dict[str, Any]:
-    self._updates = update_recorder()
+    self._updates = self._recorder()
     with (
       self._updates.recording(),
       self._made.recording(),

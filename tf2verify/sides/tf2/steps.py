@@ -1,8 +1,7 @@
 """Training steps of the port, one by one."""
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -146,7 +145,7 @@ class Tf2Steps:
     """Takes a step; returns its updates and its loss."""
     self._number += 1
     self._last = (), ()  # not held while the next ones are made
-    updates = update_recorder() if self._given is None else self._given.recorder()
+    updates = self._recorder()
     loss = self._stepped(updates)
     for optimizer in updates.optimizers:
       if not any(optimizer is known for known in self._updating):
@@ -155,6 +154,9 @@ class Tf2Steps:
     if self._number == 1:
       self._slots_before = slots_set_aside(self._slots_at_creation())
     return updates, loss
+
+  def _recorder(self) -> Updates:
+    return update_recorder() if self._given is None else self._given.recorder()
 
   def hold(self, held: Mapping[str, HoldsElements]) -> None:
     """Gives elements of variables other values before the next step, by the names shown."""
@@ -213,7 +215,7 @@ class Tf2Steps:
     Raises:
       NotTraceable: it does not run on symbolic tensors.
     """
-    tracing = StepTracing(self._step, self._optimizer, names, made)
+    tracing = StepTracing(self._step, self._optimizer, names, made, self._recorder)
     with randomness.seeded(randomness.CONSTANT), self._port.recorder.recording('the trace'):
       traced = tracing.trace()
     self._updating += [one for one in tracing.optimizers if one not in self._updating]
@@ -221,6 +223,7 @@ class Tf2Steps:
     slots = self._slot_variables()
     kept = [slot.source for slot in slots]
     kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
+    kept += [] if self._given is None else self._given.variables
     kept = [v for v in (*kept, *created, v1.train.get_global_step()) if v is not None]
     handles = {id(getattr(slot.source, 'handle', None)): slot.key for slot in slots}
 
@@ -337,58 +340,6 @@ class Tf2Steps:
       role, owner = slot_by_name(variable_name(variable), names)
       found.append(SlotVariable(role, owner, variable_name(variable), variable))
     return with_keys(found)
-
-
-class Tf2StepsAgain:
-  """Steps beside those of a layer that is under way, whose global step they leave alone."""
-
-  def __enter__(self) -> 'Tf2StepsAgain':
-    return self
-
-  def __exit__(self, *_: object) -> None:
-    pass
-
-  def __init__(self, begin: Callable[[], Tf2Steps]) -> None:
-    """Takes what begins them."""
-    self._counters: list[Any] = []
-    with self._own_counter():
-      self._steps = begin()
-
-  def run(self) -> TrainingRun:
-    """Returns what is known besides the steps themselves."""
-    with self._own_counter():
-      return self._steps.run()
-
-  def take(self) -> TrainingStep:
-    """Takes a step and reads everything after it."""
-    with self._own_counter():
-      return self._steps.take()
-
-  def advance(self) -> None:
-    """Takes a step and reads nothing; see `Tf2Steps.advance`."""
-    with self._own_counter():
-      self._steps.advance()
-
-  def traced(self, names: SharedNames, made: MadeLines) -> MakesStep:
-    """Traces the next step, and does not take it; see `Tf2Steps.traced`."""
-    with self._own_counter():
-      make = self._steps.traced(names, made)
-
-    def step(before: Mapping[str, np.ndarray]) -> EditableStep:
-      with self._own_counter():
-        return make(before)
-
-    return step
-
-  @contextlib.contextmanager
-  def _own_counter(self) -> Iterator[None]:
-    known = v1.get_default_graph().get_collection_ref(v1.GraphKeys.GLOBAL_STEP)
-    before, known[:] = list(known), self._counters
-    try:
-      yield
-    finally:
-      now = v1.get_default_graph().get_collection_ref(v1.GraphKeys.GLOBAL_STEP)
-      self._counters, now[:] = list(now), before
 
 
 def _own_variables(optimizer: Any) -> Iterable[Any]:

@@ -31,7 +31,8 @@ from tf2verify.sides.tf2.step import (
   losses_of,
   own_step,
 )
-from tf2verify.sides.tf2.steps import Tf2Steps, Tf2StepsAgain
+from tf2verify.sides.tf2.steps import Tf2Steps
+from tf2verify.sides.tf2.steps_again import Tf2StepsAgain
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1

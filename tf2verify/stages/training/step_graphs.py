@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tf2verify.errors import NotApplicable
-from tf2verify.records.training import Slot, TrainingRun
+from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.settled_numbers import without_partner
 from tf2verify.sides.graphs.step_run import (
@@ -21,7 +21,8 @@ from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.step_tracing import SharedNames
-from tf2verify.sides.tf2.steps import MakesStep, Tf2StepsAgain
+from tf2verify.sides.tf2.steps import MakesStep
+from tf2verify.sides.tf2.steps_again import Tf2StepsAgain
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.proving import TOO_LARGE
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
@@ -80,6 +81,7 @@ class StepGraphs:
     number: int,
     keeps: bool = False,
     guesses: bool = False,
+    given: Sequence[TrainingStep] = (),
   ) -> None:
     """Pairs what both sides keep, by its values after a step.
 
@@ -91,7 +93,9 @@ class StepGraphs:
       keeps: whether traces are kept, each with a layer: experiments take all steps again.
       guesses: whether slots are pairs of which no number says so, for a search: a mistake may be
         why. What is told of pairs stays with those that are sure.
+      given: steps of tf1 whose gradients those of the port get; none for its own.
     """
+    self._given = given
     self.case = case
     self._runs = runs
     self.number = number
@@ -117,7 +121,8 @@ class StepGraphs:
     """Returns the same with slots as pairs of which no number says so; itself without any."""
     if not steps.undecided_slots():
       return self
-    return StepGraphs(self.case, self._runs, steps, self.number, self._keeps, guesses=True)
+    known = self.case, self._runs, steps, self.number, self._keeps
+    return StepGraphs(*known, guesses=True, given=self._given)
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
@@ -236,8 +241,10 @@ class StepGraphs:
     made = MadeLines()
     with made.recording():
       again = self.case.tf2_training.begin_steps_again(self._runs[1], number, None)
-    for _ in range(number - 1):
+    for before in range(1, number):
+      self._give(again, before)
       again.advance()
+    self._give(again, number, traced=True)
     found = again.traced(self._names, made)
     if self._keeps:
       self._traces[number] = found
@@ -252,6 +259,7 @@ class StepGraphs:
     if number not in self._under_way:
       return None
     again, made = self._under_way.pop(number)
+    self._give(again, number, traced=True)
     try:
       found = again.traced(self._names, made)
       self._under_way[number + 1] = again, made
@@ -260,6 +268,12 @@ class StepGraphs:
       return None
     # Numbers that Python has read are those before a step that was not taken.
     return None if step.step.numbers_read else step
+
+  def _give(self, again: Tf2StepsAgain, number: int, traced: bool = False) -> None:
+    """Gives the next step its gradients, where they are those of tf1."""
+    if self._given:
+      pairs = dict(self.case.alignment().pairs)
+      again.give_gradients(pairs, self._given[number - 1], traced)
 
   @property
   def _names(self) -> SharedNames:

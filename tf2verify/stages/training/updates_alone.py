@@ -5,7 +5,7 @@ those of tf1 then, so that clipping, learning rates, optimizers and averages can
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,15 +13,28 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Cause
+from tf2verify.records.difference import Difference
+from tf2verify.records.op_graph import INPUT, OpGraph
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
+from tf2verify.reference.graph_ops import reached
+from tf2verify.reference.random_ops import is_random_op
+from tf2verify.sides.graphs.step_run import step_run, update_target
+from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.stage import CaseUnderTest, Findings
+from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.both_sides import BothSides
+from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
-from tf2verify.stages.training.prepared_runs import prepared_runs
-from tf2verify.stages.training.step_quantities import Steps, step_name, tolerance_for
+from tf2verify.stages.training.prepared_runs import PreparedRuns, prepared_runs
+from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
+from tf2verify.stages.training.step_quantities import (
+  QuantityPair,
+  Steps,
+  step_name,
+  tolerance_for,
+)
 
 _OF_OPTIMIZERS = frozenset(
   (
@@ -33,6 +46,7 @@ _OF_OPTIMIZERS = frozenset(
   )
 )
 _COMPARED = _OF_OPTIMIZERS | {quantities.APPLIED}
+_MOVED = (quantities.STATE, quantities.UPDATE)
 _RATE = 'learning_rate'
 _CLIPPING = frozenset(('clipping', 'own_clipping'))
 # Each is seen in numbers of the update alone.
@@ -64,11 +78,13 @@ class _Looked:
     comparison: of the first one that differs.
     causes: of that one, and of what differs in the learning rate later.
     number: of the first one that differs, from 1; 0 where none does.
+    inspection: how that one is looked into.
   """
 
   comparison: Comparison
   causes: tuple[Cause, ...] = ()
   number: int = 0
+  inspection: Inspection | None = None
 
   @property
   def is_of_clipping(self) -> bool:
@@ -85,12 +101,15 @@ def compare_updates(case: CaseUnderTest) -> Findings:
   if case.alignment().only_tf2:
     raise NotApplicable('a variable has no counterpart, so not all gradients are those of tf1')
   found = _looked(case, applied=False)
+  reason = ''
   if found.number and not found.causes:
     first = found.comparison.differences[0]
-    raise NotApplicable(
+    reason = (
       f'given the gradients of tf1, {first.quantity} {first.subject} differs as well, and no cause '
       'is known: the update may have a mistake of its own, or regularize what the loss of tf1 does'
     )
+    if found.inspection is None:
+      raise NotApplicable(reason)
   causes = list(found.causes)
   if found.is_of_clipping:
     told = {cause.text for cause in causes}
@@ -100,7 +119,8 @@ def compare_updates(case: CaseUnderTest) -> Findings:
     'port differ by what the stages before show'
   )
   findings = found.comparison.findings([note] if found.number else [])
-  return dataclasses.replace(findings, causes=tuple(causes))
+  inspection = found.inspection and dataclasses.replace(found.inspection, unless_proven=reason)
+  return dataclasses.replace(findings, causes=tuple(causes), inspection=inspection)
 
 
 def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
@@ -110,20 +130,75 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
   with run_tf1.begin(None) as reference:
     both = runs.both_sides(reference)
     given, again = both.give_gradients(applied), PerturbedRuns(run_tf1, count)
+    of_tf1: list[TrainingStep] = []
+    moved = frozenset[str]()
     for number in range(1, count + 1):
       steps = both.take_next()
+      of_tf1.append(_gradients_of(steps))
       if not given.were_all_taken:
         raise NotApplicable('the step of the port asks for other gradients than that of tf1')
       _check_alike(steps)
+      moved = _moved_by_updates(runs, steps) if number == 1 else moved
       if case.alignment().only_tf1:
         _check_unclipped(steps.tf1.steps[-1])
-      found = _compared(case, steps, number, _OF_OPTIMIZERS if applied else _COMPARED)
+      wanted = _OF_OPTIMIZERS if applied else _COMPARED
+      found = _comparison(case, _pairs(steps, number, wanted, moved), number)
       found.excuse_rounding(steps.tf1, again.rerun(number), again.here(number))
       if found.differences:
-        causes = (*_causes(both, steps, number), *_later_rates(both, number, count))
+        causes = [*_causes(both, steps, number)]
+        for later in range(number + 1, count + 1):
+          further = both.take_next()
+          of_tf1.append(_gradients_of(further))
+          # Why the learning rates of later steps differ.
+          causes += _causes(both, further, later, frozenset((_RATE,)))
         known = {cause.text: cause for cause in causes}
-        return _Looked(found, tuple(known.values()), number)
+        looked = None if applied else _inspection(runs, both, again, steps, (of_tf1, moved))
+        return _Looked(found, tuple(known.values()), number, looked)
   return _Looked(Comparison())
+
+
+def _gradients_of(steps: Steps) -> TrainingStep:
+  """Returns the last step of tf1 with its gradients alone."""
+  return dataclasses.replace(steps.tf1.steps[-1], applied_gradients=(), variables=(), slots=())
+
+
+def _inspection(
+  runs: PreparedRuns,
+  both: BothSides,
+  again: PerturbedRuns,
+  steps: Steps,
+  known_of_tf1: tuple[Sequence[TrainingStep], frozenset[str]],
+) -> Inspection | None:
+  """Returns how the last one of some steps is looked into; None where the graphs are too large."""
+  of_tf1, moved = known_of_tf1
+  case, number = runs.case, len(steps.tf2.steps)
+  keeps = again.are_kept(steps.tf1)
+  made = StepGraphs(case, (runs.tf1_run, runs.tf2_run), steps, number, keeps, given=of_tf1)
+  if made.are_left_out or not keeps:
+    return None
+
+  def beside(port: TrainingRun, last: int) -> Steps:
+    first = [dataclasses.replace(run, steps=run.steps[:last]) for run in (again.taken(), port)]
+    return both.beside(first[0], first[1])
+
+  def pairs(port: TrainingRun, at: int) -> Sequence[QuantityPair]:
+    found = _pairs(beside(port, at), at, _COMPARED, moved)
+    return [pair for pair in found if pair.quantity in COMPARED]
+
+  def compare(port: TrainingRun, at: int) -> Sequence[Difference]:
+    part = _comparison(case, pairs(port, at), at)
+    part.excuse_rounding(again.taken(), again.rerun(at), again.here(at))
+    return part.differences
+
+  def explain(port: TrainingRun) -> Sequence[Cause]:
+    return tuple(_causes(both, beside(port, number), number))
+
+  known = both.so_far().tf2
+  port = dataclasses.replace(
+    known, steps=tuple(steps.tf2.steps[-1] if s.number == number else s for s in known.steps)
+  )
+  judge = StepJudge(pairs, compare, explain, step_name)
+  return of_step(made.guessing(steps), port, judge, {})
 
 
 def _check_alike(steps: Steps) -> None:
@@ -171,20 +246,63 @@ def _scale(step: TrainingStep) -> float:
   return scale if is_power and np.allclose(found, scale, rtol=_CLOSE) else 1.0
 
 
-def _compared(case: CaseUnderTest, steps: Steps, number: int, wanted: frozenset[str]) -> Comparison:
-  comparison = Comparison()
+def _moved_by_updates(runs: PreparedRuns, steps: Steps) -> frozenset[str]:
+  """Returns the variables that are moved without a gradient, and not by what the model computes.
+
+  Those of a target network, say, towards others that are trained; no moving averages of a batch.
+  """
+  given = {r.name for r in steps.tf1.steps[0].gradients if r.value is not None}
+  others = {tf1 for tf1, _ in runs.case.alignment().pairs} - given
+  if not others:
+    return frozenset()
+  made = StepGraphs(runs.case, (runs.tf1_run, runs.tf2_run), steps, 1)
+  if made.are_left_out:
+    return frozenset()
+  try:
+    run = step_run(made.of_tf1())
+  except (NotApplicable, WrittenOtherwise):
+    return frozenset()
+  try:
+    return frozenset(name for name in others if _is_moved_alone(run.op_graph, name))
+  finally:
+    run.close()
+
+
+def _is_moved_alone(graph: OpGraph, name: str) -> bool:
+  """Returns whether an update follows from variables and gradients alone."""
+  ends = graph.targets()
+  gradients = [n for target, n in ends.items() if target.startswith('gradient ')]
+  settled = {producer for n in gradients for producer, _ in graph.ops[n].inputs}
+  end = ends.get(update_target(name))
+  if end is None:
+    return False
+
+  def further(position: int) -> list[int]:
+    return [] if position in settled else [n for n, _ in graph.ops[position].inputs]
+
+  behind = (graph.ops[n] for n in reached([end], further))
+  return not any(op.op_type == INPUT or is_random_op(op.op_type) for op in behind)
+
+
+def _pairs(
+  steps: Steps, number: int, wanted: frozenset[str], moved: frozenset[str]
+) -> list[QuantityPair]:
+  """Returns what is compared of a step: of what has a gradient, and of what is moved without."""
   given = {r.name for r in steps.tf1.steps[number - 1].gradients if r.value is not None}
-  for pair in steps.pairs(number):
-    if pair.quantity in wanted and (not pair.variable or pair.variable in given):
-      key = TensorKey(pair.quantity, pair.subject, step_name(number))
-      comparison.tensors(key, pair.tf1, pair.tf2, tolerance_for(pair, case.training_tolerance))
+  return [
+    pair
+    for pair in steps.pairs(number)
+    if (pair.quantity in wanted and (not pair.variable or pair.variable in given))
+    or (pair.variable in moved and pair.quantity in _MOVED)
+  ]
+
+
+def _comparison(case: CaseUnderTest, pairs: Sequence[QuantityPair], number: int) -> Comparison:
+  comparison = Comparison()
+  for pair in pairs:
+    key = TensorKey(pair.quantity, pair.subject, step_name(number))
+    comparison.tensors(key, pair.tf1, pair.tf2, tolerance_for(pair, case.training_tolerance))
   return comparison
-
-
-def _later_rates(both: BothSides, number: int, count: int) -> Iterator[Cause]:
-  """Yields why the learning rates of later steps differ."""
-  for later in range(number + 1, count + 1):
-    yield from _causes(both, both.take_next(), later, frozenset((_RATE,)))
 
 
 def _causes(
