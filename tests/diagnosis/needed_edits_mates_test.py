@@ -1,11 +1,15 @@
 """Tests of tf2verify.diagnosis.needed_edits: edits that undo each other."""
 
+import functools
+from types import SimpleNamespace
+
 from absl.testing import absltest
 
 from tf2verify.diagnosis.bench import Judged
-from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.mistakes import Mistake, first_of
 from tf2verify.diagnosis.needed_edits import Needed
 from tf2verify.records.experiment import Edit
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import NodeChange
 from tf2verify.sides.graphs.repairs import Repair
 
@@ -65,6 +69,70 @@ class EditsThatUndoEachOtherTest(absltest.TestCase):
     self.assertEqual(_kept({'a': 1.2, 'b': 0.5, 'ab': 0.0}, 'ab'), (['a', 'b'], 0.0))
     # No tensor counts for more than 1, so that two mistakes need not be worse than one.
     self.assertEqual(_kept({'a': 1.0, 'b': 1.0, 'ab': 0.0}, 'ab'), (['a', 'b'], 0.0))
+
+
+def _part(name, end, line):
+  """Returns an edit of one place, at an operation of tf1 and a line."""
+  source = SimpleNamespace(
+    tf1_type='Mul', tf1_path=('Mul',), tf1_source=SourceLine('a.py', line, '', 'x'), tf2_source=None
+  )
+  region = SimpleNamespace(regions=SimpleNamespace(tf1=SimpleNamespace(end=end)))
+  place = SimpleNamespace(evidence=SimpleNamespace(source=source), source=region)
+  return Mistake((place,), Edit.OPERATIONS, Repair((NodeChange(name),)))
+
+
+class PartsTest(absltest.TestCase):
+  def kept(self, passes, *parts, others=()):
+    """Returns the edits that are kept of a mistake, and how many sets were judged."""
+    one = functools.reduce(Mistake.joined, parts)
+    judged = []
+
+    def judge(some):
+      judged.append(''.join(sorted(_name(mistake.repair) for mistake in some)))
+      return _judged(0.0 if passes(judged[-1]) else 1.0)
+
+    needed = Needed(judge, lambda: False)
+    kept, found = needed.of_parts([one, *others], _judged(0.0))
+    self.assertTrue(found.passes)
+    return [_name(mistake.repair) for mistake in kept], len(judged)
+
+  def parts(self):
+    # Of two variables each: the place of the mistake, and two behind it of other lines.
+    known = enumerate(('a', 'b', 'c', 'd', 'e', 'f'))
+    return [_part(name, n, n // 2) for n, name in known]
+
+  def test_what_is_not_needed_is_no_place(self):
+    kept, _ = self.kept(lambda names: {'a', 'b'} <= set(names), *self.parts())
+    self.assertEqual(kept, ['ab'])
+
+  def test_the_first_of_two_ways(self):
+    def passes(names):
+      return {'a', 'b'} <= set(names) or set('cdef') <= set(names)
+
+    kept, _ = self.kept(passes, *self.parts()[::-1])
+    self.assertEqual(kept, ['ab'])
+
+  def test_all_kinds_are_needed(self):
+    kept, _ = self.kept(lambda names: set('abcdef') <= set(names), *self.parts())
+    self.assertEqual(kept, ['abcdef'])
+
+  def test_a_mistake_of_one_kind_is_not_judged_again(self):
+    kept, runs = self.kept(lambda names: True, _part('a', 0, 1), _part('b', 1, 1))
+    self.assertEqual((kept, runs), (['ab'], 0))
+
+  def test_beside_another_mistake(self):
+    other = _mistake('x')
+    kept, _ = self.kept(lambda names: {'a', 'b', 'x'} <= set(names), *self.parts(), others=[other])
+    self.assertEqual(kept, ['ab', 'x'])
+
+
+class FirstTest(absltest.TestCase):
+  def test_what_another_edit_leads_to_waits(self):
+    before = {0: {0}, 1: {0, 1}, 2: {2}, 3: {2, 3}}
+    graph = SimpleNamespace(ancestors=lambda ends: before[ends[0]])
+    parts = [_part(name, n, n) for n, name in enumerate('abcd')]
+    found = first_of(graph, parts)
+    self.assertEqual([_name(one.repair) for one in found], ['a', 'c'])
 
 
 if __name__ == '__main__':

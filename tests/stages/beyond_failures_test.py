@@ -80,6 +80,106 @@ class _Trained(tiny_models.OneModel, abc.ABC):
     return loss
 
 
+class _Momentum:
+  """Momentum and an average of squares, as RMSPropOptimizer has them, written by hand."""
+
+  def __init__(self, decay, momentum):
+    self.decay, self.momentum, self.kept = decay, momentum, {}
+
+  def apply(self, pairs):
+    for gradient, variable in pairs:
+      if variable.ref() not in self.kept:
+        starts = tf.ones_like(variable), tf.zeros_like(variable)
+        self.kept[variable.ref()] = [tf.Variable(one, trainable=False) for one in starts]
+      square, moved = self.kept[variable.ref()]
+      square.assign(self.decay * square + (1 - self.decay) * gradient * gradient)
+      moved.assign(self.momentum * moved + 0.01 * gradient / tf.sqrt(square + 1e-6))
+      variable.assign_sub(moved)
+
+
+class _Written(_Trained, abc.ABC):
+  """A step with an update of its own, and a bias that another variable follows."""
+
+  activation = staticmethod(tf.nn.relu)
+  decay, momentum, share = 0.9, 0.8, 0.1
+
+  def forward(self, inputs, training, activation, rate):
+    first = v1.zeros_initializer()
+    slow = v1.get_variable('slow', [3], trainable=False, initializer=first)
+    return super().forward(inputs, training, activation, rate) + 0.5 * slow
+
+  def make_tf1_train_op(self, loss):
+    optimizer = v1.train.RMSPropOptimizer(0.01, 0.9, 0.8, 1e-6)
+    pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
+    train = optimizer.apply_gradients(pairs, v1.train.get_or_create_global_step())
+    known = {v.op.name: v for v in v1.global_variables()}
+    with tf.control_dependencies([train]):
+      bias = known['hidden/bias'].read_value()
+      return known['slow'].assign(0.1 * bias + 0.9 * known['slow'])
+
+  def make_tf2_optimizer(self):
+    return _Momentum(self.decay, self.momentum)
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    variables = layer.trainable_variables
+    gradients = map(tf.convert_to_tensor, tape.gradient(loss, variables))
+    optimizer.apply(zip(self.changed(gradients, variables), variables, strict=True))
+    known = {v.name.partition(':')[0]: v for v in layer.variables}
+    slow, bias = known['slow'], known['hidden/bias']
+    slow.assign(self.share * bias + (1 - self.share) * slow)
+    return loss
+
+  def changed(self, gradients, variables):
+    return gradients
+
+
+class WrittenUpdatesTest(parameterized.TestCase):
+  """Mistakes in updates that a step of the port writes itself, behind a wrong activation."""
+
+  def setUp(self):
+    super().setUp()
+    self.enter_context(mock.patch.object(ladder, '_LEAST_SECONDS', 600.0))
+
+  def found(self, status, **settings):
+    verdict = tf2verify.verify(type('Case', (_Written,), settings), stages=_STAGES)
+    text = verdict.to_text()
+    known = {one.stage: one for one in verdict.stages}
+    self.assertIs(known['zero_randomness'].status, Status.FAILED, text)
+    self.assertIs(known['training_steps'].status, status, text)
+    diagnosis = known['training_steps'].diagnosis
+    return ' '.join(cause.text for cause in diagnosis.causes) if diagnosis else '', text
+
+  def test_the_right_update_stays_blocked(self):
+    self.found(Status.BLOCKED)
+
+  def test_another_decay(self):
+    said, text = self.found(Status.FAILED, decay=0.95)
+    self.assertIn('have 0.95 and 0.05 in the port, 0.9 and 0.1 in tf1', said, text)
+
+  def test_another_momentum(self):
+    said, text = self.found(Status.FAILED, momentum=0.6)
+    self.assertIn('0.6', said, text)
+    self.assertIn('0.8', said, text)
+
+  def test_a_variable_that_follows_by_another_share(self):
+    said, text = self.found(Status.FAILED, share=0.2)
+    self.assertRegex(said, r'0\.2\b.*0\.1\b', text)
+
+  def test_a_penalty_that_the_step_adds_to_gradients(self):
+    """The port is right in that: what tf1 minimizes is a part of the gradients that it is given."""
+
+    def tf1_loss(case, outputs, labels):
+      penalties = [tf.nn.l2_loss(variable) for variable in v1.trainable_variables()]
+      return _Trained.tf1_loss(case, outputs, labels) + 0.05 * tf.add_n(penalties)
+
+    def changed(case, gradients, variables):
+      return [g + 0.05 * v for g, v in zip(gradients, variables, strict=True)]
+
+    self.found(Status.BLOCKED, tf1_loss=tf1_loss, changed=changed)
+
+
 class BeyondFailuresTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()

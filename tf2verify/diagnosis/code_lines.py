@@ -18,6 +18,8 @@ class Proposal:
     like: position of the operation of tf1 that has it so; None where tf1 need not have it.
     what: the name of the attribute or input; '' for the operation itself.
     instead: what is to be preferred where it brings both sides as near; None for nothing.
+    is_setting: whether it is so likely that the stage judges it whatever one run shows: slots that
+      no number shows to be pairs have other values there.
   """
 
   changes: tuple[NodeChange, ...]
@@ -27,6 +29,7 @@ class Proposal:
   like: int | None = None
   what: str = ''
   instead: 'Proposal | None' = None
+  is_setting: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -31,7 +31,8 @@ def with_each_alone(bench: Bench, looking: Looking, found: Found) -> Found:
   """
   if not found.passes or len(found.mistakes) == 1:
     return found
-  for vague in [one for one in found.mistakes if not says_one_thing(one)][:_MOST]:
+  vague_ones = [one for one in found.mistakes if not says_one_thing(one) or _is_form(looking, one)]
+  for vague in vague_ones[:_MOST]:
     if bench.is_over():
       break
     others = [one.repair for one in found.mistakes if one is not vague]
@@ -45,6 +46,15 @@ def with_each_alone(bench: Bench, looking: Looking, found: Found) -> Found:
 def _is_vague(one: Mistake) -> bool:
   """Returns whether a mistake says so little that many edits are worth a try."""
   return not one.text or one.is_long or one.lists_many or one.edit is Edit.VALUE
+
+
+def _is_form(looking: Looking, one: Mistake) -> bool:
+  """Returns whether operations of a step were replaced that may be another form of a formula.
+
+  A decay that differs in `x += (1 - decay) * (y - x)` and `decay * x + (1 - decay) * y`, say.
+  """
+  is_formula = looking.is_of_step and one.edit is Edit.OPERATIONS
+  return is_formula and (one.is_scaled or not one.is_simple)
 
 
 def _simpler(
@@ -69,7 +79,7 @@ def _simpler(
 def _proposed(alone: Looking, vague: Mistake, bench: Bench) -> Iterator[Mistake]:
   yield from operand_exchanges(alone, [vague], passes=True)
   yield from order_edits(alone, [vague])
-  if _is_vague(vague) and not bench.is_over():
+  if (_is_vague(vague) or _is_form(alone, vague)) and not bench.is_over():
     yield from line_edits(alone)
 
 

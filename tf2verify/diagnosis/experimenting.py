@@ -62,7 +62,7 @@ def with_experiments(
     found = repairing.by_one_edit(step_edits(looking)) or repairing.found(looking)
     told, found = _told(diagnosis, evidence, bench, found)
     simpler = None
-    is_scaled = looking.is_of_step and any(map(_is_scaled, found.mistakes))
+    is_scaled = looking.is_of_step and any(one.is_scaled for one in found.mistakes)
     if (
       is_scaled
       or _is_unexplained(told, found)
@@ -111,11 +111,6 @@ def _is_unexplained(diagnosis: Diagnosis, found: Found) -> bool:
     one.experiment not in named or (one.experiment in by_experiment and not one.is_simple)
     for one in found.mistakes
   )
-
-
-def _is_scaled(mistake: Mistake) -> bool:
-  """Returns whether operations that were replaced yield a multiple of tf1: a number may differ."""
-  return mistake.edit is Edit.OPERATIONS and any(source.values for source in mistake.sources)
 
 
 def _is_of_order(looking: Looking, mistake: Mistake) -> bool:

@@ -38,6 +38,8 @@ _UPDATES = 'update of '
 _SECONDS = 4.0
 _MOST_OPERATIONS = 1500
 _MOST_MENDING = 3
+# In steps, which the stage judges whatever one run shows.
+_MOST_JUDGED = 6
 _MOST_PLACES = 4
 _MOST_BESIDE = 12
 # Other operands are many, and what comes after them is tried as well.
@@ -65,12 +67,15 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
     return
   places = [looking.place(source) for source in sources[:_MOST_PLACES]]
   until = time.perf_counter() + _SECONDS
-  mending = 0
+  mending, judged = 0, 0
   for line, proposal in _proposed(looking, again.behind, places):
     if time.perf_counter() > until or mending == _MOST_MENDING:
       return
-    if again.mends(proposal.changes):
-      mending += 1
+    is_judged = proposal.is_setting and looking.is_of_step and judged < _MOST_JUDGED
+    judged += is_judged
+    mends = again.mends(proposal.changes)
+    if mends or is_judged:
+      mending += mends
       instead = proposal.instead
       if instead is not None and again.apart(instead.changes) <= again.apart(proposal.changes):
         proposal = instead

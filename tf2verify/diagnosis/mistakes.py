@@ -152,6 +152,11 @@ class Mistake:
     return len(known) == 1 and max(steps) < _FEW and self.edit is not Edit.VALUE
 
   @property
+  def is_scaled(self) -> bool:
+    """Whether operations that were replaced yield a multiple of tf1's: a number may differ."""
+    return self.edit is Edit.OPERATIONS and any(source.values for source in self.sources)
+
+  @property
   def reads_an_edit(self) -> bool:
     """Whether it is that the port reads what another edit has put into it."""
     return any(OF_TF1 in known.tf2 for source in self.sources for known in source.differences)

@@ -100,18 +100,23 @@ class NumberProposals:
     one setting of all lines that read it.
     """
     own = _numbers_of(line)
-    further = [one for one in self.further if _LEAST_SHARE <= one < 1]
+    of_tf1 = [one for one in self.all_of_tf1 if _LEAST_SHARE <= one < 1]
+    further = [one for one in of_tf1 if one in self.further]
+    # What tf1 has nowhere may be another one of tf1's that the port has as well.
+    known = [one for one in of_tf1 if rounded(1 - one) in self.all_of_tf1]
     for shares in (_shares(own), _shares(self._own)):
       for number, (places, left) in shares.items():
         is_here = any(n in line.positions for n, *_ in (*places, *left))
-        for other in further if is_here else ():
+        others = further if number in self.all_of_tf1 else dict.fromkeys((*further, *known))
+        for other in others if is_here else ():
           changes = (*_set(line, places, other), *_set(line, left, rounded(1 - other)))
           both = [
             f'{value_text(one)} and {value_text(rounded(1 - one))}' for one in (other, number)
           ]
           first, second = (name_at(line, found[0][0]) for found in (places, left))
           text = f'{first} and {second} have {both[1]} in the port, {both[0]} in tf1'
-          yield Proposal(changes, both[0], both[1], text, self.all_of_tf1[other])
+          like = self.all_of_tf1[other]
+          yield Proposal(changes, both[0], both[1], text, like, is_setting=True)
 
   def without_terms(self, line: Line) -> Iterator[Proposal]:
     """Yields 0 for factors and terms of the line."""

@@ -99,6 +99,18 @@ class ShadowsOfCellsTest(absltest.TestCase):
     self.assertIn('the decay of the moving averages (EMA) is 0.9 in TF1', text)
     self.assertIn('cause (proven', text)
 
+  def test_averages_of_values_after_the_step(self):
+    class After(Averages):
+      def update(self, variables, before):
+        super().update(variables, [one.value for one in variables])
+
+    found = self._found(type('Case', (Recurrent,), {'averages': After}))
+    self.assertIs(found.status, tf2verify.Status.FAILED)
+    text = found.to_text()
+    self.assertIn('have a caching device', text)
+    # The bias of the port has the forget bias added, and so does its average.
+    self.assertNotIn('initial values differ', text)
+
 
 if __name__ == '__main__':
   absltest.main()

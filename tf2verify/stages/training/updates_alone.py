@@ -14,13 +14,8 @@ from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
-from tf2verify.records.op_graph import INPUT, OpGraph
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
-from tf2verify.reference.graph_ops import reached
-from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides.graphs.step_run import step_run, update_target
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection
 from tf2verify.stages.training import step_quantities as quantities
@@ -28,6 +23,7 @@ from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.prepared_runs import PreparedRuns, prepared_runs
+from tf2verify.stages.training.regular_updates import moved_by_updates, penalized_alike
 from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_quantities import (
   QuantityPair,
@@ -138,7 +134,7 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
       if not given.were_all_taken:
         raise NotApplicable('the step of the port asks for other gradients than that of tf1')
       _check_alike(steps)
-      moved = _moved_by_updates(runs, steps) if number == 1 else moved
+      moved = moved_by_updates(runs, steps) if number == 1 else moved
       if case.alignment().only_tf1:
         _check_unclipped(steps.tf1.steps[-1])
       wanted = _OF_OPTIMIZERS if applied else _COMPARED
@@ -198,7 +194,8 @@ def _inspection(
     known, steps=tuple(steps.tf2.steps[-1] if s.number == number else s for s in known.steps)
   )
   judge = StepJudge(pairs, compare, explain, step_name)
-  return of_step(made.guessing(steps), port, judge, {})
+  looked_at = of_step(made.guessing(steps), port, judge, {})
+  return dataclasses.replace(looked_at, sides=lambda: penalized_alike(looked_at.sides()))
 
 
 def _check_alike(steps: Steps) -> None:
@@ -244,44 +241,6 @@ def _scale(step: TrainingStep) -> float:
   scale = found[0] if found else 1.0
   is_power = scale > 0 and float(np.log2(scale)).is_integer()
   return scale if is_power and np.allclose(found, scale, rtol=_CLOSE) else 1.0
-
-
-def _moved_by_updates(runs: PreparedRuns, steps: Steps) -> frozenset[str]:
-  """Returns the variables that are moved without a gradient, and not by what the model computes.
-
-  Those of a target network, say, towards others that are trained; no moving averages of a batch.
-  """
-  given = {r.name for r in steps.tf1.steps[0].gradients if r.value is not None}
-  others = {tf1 for tf1, _ in runs.case.alignment().pairs} - given
-  if not others:
-    return frozenset()
-  made = StepGraphs(runs.case, (runs.tf1_run, runs.tf2_run), steps, 1)
-  if made.are_left_out:
-    return frozenset()
-  try:
-    run = step_run(made.of_tf1())
-  except (NotApplicable, WrittenOtherwise):
-    return frozenset()
-  try:
-    return frozenset(name for name in others if _is_moved_alone(run.op_graph, name))
-  finally:
-    run.close()
-
-
-def _is_moved_alone(graph: OpGraph, name: str) -> bool:
-  """Returns whether an update follows from variables and gradients alone."""
-  ends = graph.targets()
-  gradients = [n for target, n in ends.items() if target.startswith('gradient ')]
-  settled = {producer for n in gradients for producer, _ in graph.ops[n].inputs}
-  end = ends.get(update_target(name))
-  if end is None:
-    return False
-
-  def further(position: int) -> list[int]:
-    return [] if position in settled else [n for n, _ in graph.ops[position].inputs]
-
-  behind = (graph.ops[n] for n in reached([end], further))
-  return not any(op.op_type == INPUT or is_random_op(op.op_type) for op in behind)
 
 
 def _pairs(
