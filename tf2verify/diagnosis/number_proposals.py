@@ -116,7 +116,8 @@ class NumberProposals:
           first, second = (name_at(line, found[0][0]) for found in (places, left))
           text = f'{first} and {second} have {both[1]} in the port, {both[0]} in tf1'
           like = self.all_of_tf1[other]
-          yield Proposal(changes, both[0], both[1], text, like, is_setting=True)
+          shown = value_text(other), value_text(number)
+          yield Proposal(changes, *shown, text, like, is_setting=True)
 
   def without_terms(self, line: Line) -> Iterator[Proposal]:
     """Yields 0 for factors and terms of the line."""

@@ -90,6 +90,10 @@ def _verified(size, case=Dense, **settings):
 
 
 class ReorderedStepsTest(parameterized.TestCase):
+  def _assert_of_optimizers(self, source, text):
+    for line, code in ((source.tf1_source, 'AdamOptimizer('), (source.tf2_source, 'Adam(')):
+      self.assertIn(code, line.code, text)
+
   @parameterized.parameters(*SIZES)
   def test_right(self, size):
     verdict = _verified(size)
@@ -109,8 +113,7 @@ class ReorderedStepsTest(parameterized.TestCase):
     text = stage.to_text()
     self.assertIs(stage.status, tf2verify.Status.FAILED, text)
     self.assertIn(words, text.split('first divergence')[0], text)
-    first = stage.diagnosis.sources[0]
-    self.assertStartsWith(first.tf1_op, 'Adam/update_', text)
+    self._assert_of_optimizers(stage.diagnosis.sources[0], text)
     self.assertNotIn('shapes differ', text)
     self.assertNotIn('MatMul_grad', text)
 
@@ -124,7 +127,7 @@ class ReorderedStepsTest(parameterized.TestCase):
     self.assertIs(stage.status, tf2verify.Status.FAILED, text)
     self.assertIn(words, text.split('first divergence')[0], text)
     for source in stage.diagnosis.sources:
-      self.assertStartsWith(source.tf1_op, 'Adam/update_', text)
+      self._assert_of_optimizers(source, text)
 
   def test_a_cell_without_its_forget_bias(self):
     """The map says what TF1's cell adds; the number that it leaves is none that the port has."""

@@ -283,7 +283,7 @@ class AdamWTest(parameterized.TestCase):
     self.assertEqual({cause.experiment.outcome for cause in causes}, {Outcome.PROVEN})
     texts = ' '.join(cause.text for cause in causes)
     for words in ('0.8', '0.01'):
-      self.assertIn(f'{words} in the port', texts)
+      self.assertRegex(texts, rf'{words}( and 0.2)? in the port')
 
   def test_mistake_of_a_later_step(self):
     verdict = steps_of(UncorrectedInTheFirstStep)
