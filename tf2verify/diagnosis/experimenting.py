@@ -30,6 +30,7 @@ from tf2verify.records.diagnosis import (
   GraphDifference,
 )
 from tf2verify.records.experiment import Edit
+from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides.graphs.repairs import Repair
 
 # Stages that explain what they find themselves; the search shows the place.
@@ -62,12 +63,8 @@ def with_experiments(
     found = repairing.by_one_edit(step_edits(looking)) or repairing.found(looking)
     told, found = _told(diagnosis, evidence, bench, found)
     simpler = None
-    is_scaled = looking.is_of_step and any(one.is_scaled for one in found.mistakes)
-    if (
-      is_scaled
-      or _is_unexplained(told, found)
-      or any(_is_of_order(looking, m) for m in found.mistakes)
-    ):
+    doubtful = any(_is_doubtful(looking, one) for one in found.mistakes)
+    if doubtful or _is_unexplained(told, found):
       simpler = repairing.by_one_edit(line_edits(looking))
     if simpler is None or not simpler.mistakes:
       alone = with_each_alone(bench, looking, found)
@@ -113,6 +110,12 @@ def _is_unexplained(diagnosis: Diagnosis, found: Found) -> bool:
   )
 
 
+def _is_doubtful(looking: Looking, mistake: Mistake) -> bool:
+  """Returns whether what was found may be how a simpler mistake looks."""
+  is_scaled = looking.is_of_step and mistake.is_scaled
+  return is_scaled or _is_of_order(looking, mistake) or _reads_others(looking, mistake)
+
+
 def _is_of_order(looking: Looking, mistake: Mistake) -> bool:
   """Returns whether a mistake is an order of axes alone, where the port's tensors have another one.
 
@@ -123,6 +126,26 @@ def _is_of_order(looking: Looking, mistake: Mistake) -> bool:
     return False
   entering = (key for place in mistake.places for key, _ in place.source.regions.entering)
   return any(key in looking.divergence.layouts for key in entering if key is not None)
+
+
+def _reads_others(looking: Looking, mistake: Mistake) -> bool:
+  """Returns whether each side's operations read a variable there that the other side's do not.
+
+  What they are may be two spellings of one function, and the variable the mistake.
+  """
+  graphs = looking.tf1.op_graph, looking.tf2.op_graph
+  for place in mistake.places:
+    regions = place.source.regions
+    alone = [
+      key
+      for number, graph in enumerate(graphs)
+      for pair in regions.entering
+      if (key := pair[number]) is not None and graph.ops[key[0]].op_type == VARIABLE
+      if pair[1 - number] not in (regions.tf2, regions.tf1)[number].frontier
+    ]
+    if len(alone) > 1:
+      return True
+  return False
 
 
 def _steps(known: GraphDifference) -> Sequence[str]:
