@@ -43,36 +43,6 @@ class ValuesTest(absltest.TestCase):
     self.assertEqual(edit_texts.values_text(sources[2:3]), '')
 
 
-class StopsTest(absltest.TestCase):
-  """Of many operations, that one side alone stops a gradient is a fact by itself."""
-
-  def _text(self, *both):
-    differences = [
-      GraphDifference(
-        GraphAspect.GRADIENT, f'net/mul_{n}', 'Mul', 'y', ' '.join(one), ' '.join(other), one, other
-      )
-      for n, (one, other) in enumerate(both)
-    ]
-    replaced = GraphDifference(GraphAspect.REPLACED, 'net/act', 'Pow', '', 'Square', 'Pow')
-    return edit_texts.stops_text(
-      [dataclasses.replace(_record(), differences=(*differences, replaced))]
-    )
-
-  def test_one_side_alone(self):
-    stop, nothing = ('StopGradient',), ()
-    self.assertEqual(
-      self._text((stop, nothing), (stop, nothing)),
-      'tf1 stops the gradient at y of net/mul_0 and the port does not; the same at 1 more',
-    )
-    self.assertIn('the port stops the gradient', self._text((nothing, stop)))
-
-  def test_both_or_none(self):
-    stop, nothing = ('StopGradient',), ()
-    self.assertEqual(self._text((stop, nothing), (nothing, stop)), '')
-    self.assertEqual(self._text((stop, stop)), '')
-    self.assertEqual(self._text(), '')
-
-
 class WiringTest(absltest.TestCase):
   def test_layers_that_one_line_calls_are_told_once(self):
     lines = {

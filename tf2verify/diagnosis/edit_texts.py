@@ -13,7 +13,7 @@ from tf2verify.relation.gradient_names import differentiated
 
 # 1 - 0.9 is 0.1 in float32 up to rounding.
 _DIGITS = 6
-_MOST_SAID = 5
+MOST_SAID = 5
 # Operations that a reader takes in at one place.
 READABLE = 6
 _THEN = ' → '
@@ -103,37 +103,6 @@ def _listed(known: GraphDifference) -> set[tuple[int, str]]:
   """Returns the operations that a difference lists, with the side of each."""
   paths = enumerate((known.tf1, known.tf2))
   return {(side, step) for side, path in paths if path for step in path.split(_THEN)}
-
-
-def gradient_text(sources: Sequence[Source]) -> str:
-  """Returns what is different at places where the values agree, each difference once."""
-  groups: dict[object, set[str]] = {}
-  said: dict[object, str] = {}
-  for known in (known for source in sources for known in source.differences):
-    alike = known.aspect, known.op_type, known.what, known.tf1, known.tf2
-    groups.setdefault(alike, set()).add(known.op)
-    said.setdefault(alike, _difference_text(known))
-  texts = [
-    text + (f'; the same at {len(groups[alike]) - 1} more' if len(groups[alike]) > 1 else '')
-    for alike, text in said.items()
-  ]
-  return '; '.join(texts[:_MOST_SAID]) + ('; …' if len(texts) > _MOST_SAID else '')
-
-
-def stops_text(sources: Sequence[Source]) -> str:
-  """Returns that one side alone stops the gradient at places of many operations; '' elsewhere."""
-  found = [
-    dataclasses.replace(
-      source,
-      differences=tuple(d for d in source.differences if d.aspect is GraphAspect.GRADIENT),
-    )
-    for source in sources
-  ]
-  known = [one for source in found for one in source.differences]
-  both = [(set(one.tf1_value or ()), set(one.tf2_value or ())) for one in known]
-  in_tf1 = all(one & STOPS and not other for one, other in both)
-  in_port = all(other & STOPS and not one for one, other in both)
-  return gradient_text(found) if known and (in_tf1 or in_port) else ''
 
 
 def marks(source: Source) -> tuple[tuple[object, ...], ...]:
@@ -273,7 +242,7 @@ def _source_text(source: Source) -> str:
   # The axis of size 1 that a reduction keeps is no value: what else differs there is meant.
   values = [known for known in source.differences if known.what != _KEPT_AXES]
   inputs_first = sorted(values or source.differences, key=lambda known: known.op_type != INPUT)
-  texts = (_difference_text(known) for known in inputs_first)
+  texts = (difference_text(known) for known in inputs_first)
   said = list(dict.fromkeys(text for text in texts if text))  # of a slice: one for all its masks
   steps = max((steps_of(known) for known in source.differences), default=0)
   if source.values and (steps > READABLE or not said):
@@ -290,7 +259,7 @@ def _source_text(source: Source) -> str:
 def values_text(sources: Sequence[Source]) -> str:
   """Returns how the values at the places of an edit are related; '' if that is not known."""
   said = {source.values: f'{source.tf1_op}: {source.values}' for source in sources if source.values}
-  return '; '.join([*said.values()][:_MOST_SAID])
+  return '; '.join([*said.values()][:MOST_SAID])
 
 
 def number_text(source: Source) -> str:
@@ -315,7 +284,7 @@ def lines_text(sources: Sequence[Source]) -> str:
     if source.tf2_start is None:
       lines = (line for line in source.tf2_lines if line.path == other.path)
       further = [line.short for line in lines if line.line != other.line]
-      also = f', with {", ".join(further[:_MOST_SAID])}' if further else ''
+      also = f', with {", ".join(further[:MOST_SAID])}' if further else ''
       both = f'{other.short} ({_in_quotes(other.code)}{also})', both[1]
     said.append(f'{both[0]} computes something other than {both[1]}')
   text = '; '.join(list(dict.fromkeys(said))[:_MOST_LINES])
@@ -326,7 +295,7 @@ def with_settings_text(sources: Sequence[Source]) -> str:
   """Returns the same, with the attributes and constants that differ there."""
   text = lines_text(sources)
   known = [d for source in sources for d in source.differences if d.aspect in _OF_SETTINGS]
-  said = dict.fromkeys(_difference_text(d) for d in known if d.op_type not in SHAPING)
+  said = dict.fromkeys(difference_text(d) for d in known if d.op_type not in SHAPING)
   shown = list(said)[:_MOST_LINES]
   return f'{text}; among what differs there: {"; ".join(shown)}' if text and shown else text
 
@@ -351,7 +320,7 @@ def steps_of(known: GraphDifference) -> int:
   return sum(side.count(_THEN) + 1 for side in (known.tf1, known.tf2) if side)
 
 
-def _difference_text(known: GraphDifference) -> str:
+def difference_text(known: GraphDifference) -> str:
   op = f'{known.op} ({known.op_type})'
   if known.aspect is GraphAspect.GRADIENT:
     return _path_text(known)

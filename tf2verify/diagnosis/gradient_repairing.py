@@ -9,8 +9,8 @@ import functools
 from collections.abc import Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged, Left
-from tf2verify.diagnosis.edit_texts import gradient_text, stops_text
 from tf2verify.diagnosis.gradient_places import GradientPlace, Suspicion, gradient_places
+from tf2verify.diagnosis.gradient_texts import gradient_text, stops_text
 from tf2verify.diagnosis.mistakes import Found, Mistake, lines_of
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.sides.graphs.wiring import CannotRepair
