@@ -137,8 +137,8 @@ def _compare_in_model(
 ) -> None:
   if not loss_in_model.outputs_agree(case, model):
     alone.notes.append(
-      'the outputs of the models already differ in this run, so the losses within the models were '
-      'not compared'
+      'the outputs of the models differ in this run, if only by rounding, so the losses within the '
+      'models were not compared'
     )
   elif not alone.differs_on_model():
     alone.notes += loss_in_model.compare(case, model, comparison)

@@ -52,7 +52,8 @@ class SeededNumRandomOps(Stage):
       elif differs:
         notes.append(
           f'in {tf1.run} the random ops of both sides have the same types, shapes and variables: '
-          'either two of a kind have changed places, or one seed serves two of them'
+          'two of a kind have changed places, one seed serves two of them, or what is computed of '
+          'them differs'
         )
       del tf1, tf2, pair
       gc.collect()

@@ -21,7 +21,12 @@ class LearningRateTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('constant', [0.1] * 3, [0.05] * 3, "0.5 of TF1's at every step"),
     ('default_of_sgd', [0.1] * 3, [0.01] * 3, '(0.01 is the default of tf.keras.optimizers.SGD)'),
-    ('scaled_schedule', [0.1, 0.05], [0.2, 0.1], "2 of TF1's at every step"),
+    (
+      'scaled_schedule',
+      [0.1, 0.05],
+      [0.2, 0.1],
+      'at every step: 0.2 in place of 0.1; multiply the schedule by 0.5',
+    ),
     ('frozen', [0.1, 0.05, 0.025], [0.1] * 3, 'stays at 0.1 in the port'),
     ('frozen_in_tf1', [0.1] * 3, [0.1, 0.05, 0.025], 'stays at 0.1 in TF1'),
     ('stairs', [0.1, 0.1, 0.05, 0.05], [0.1, 0.07, 0.05, 0.035], 'pass staircase=True'),
