@@ -264,7 +264,7 @@ def _constant(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvid
   default = _DEFAULT_OF_SGD if record and record.name.endswith('SGD') else _DEFAULT
   if record and record.name.startswith(('tf.keras', 'keras.')) and same([default], tf2[:1]):
     text += f' ({number_text(default)} is the default of {record.name})'
-  if not same(tf1[:1] * len(tf1), tf1):
+  if not _is_constant(tf1):
     return f'{text}; multiply the schedule by {number_text(1.0 / ratios[0])}'
   return f'{text}; pass learning_rate={number_text(tf1[0])}'
 
