@@ -45,6 +45,10 @@ class RecordedSteps:
     """Raises `NotApplicable`: no step was recorded on another batch."""
     raise NotApplicable('the steps of the reference were recorded')
 
+  def take_scaled(self, factor: float) -> TrainingStep:
+    """Raises `NotApplicable`: no step was recorded at other gradients."""
+    raise NotApplicable('the steps of the reference were recorded')
+
   def rates(self, counts: Sequence[int]) -> list[float]:
     """Raises `NotApplicable`: only the rates of the steps were recorded."""
     raise NotApplicable('the steps of the reference were recorded')

@@ -31,6 +31,13 @@ class ReferenceSteps(Protocol):
       NotApplicable: the steps were recorded.
     """
 
+  def take_scaled(self, factor: float) -> TrainingStep:
+    """Takes a step at all gradients, as differentiated, times a factor; reads everything after it.
+
+    Raises:
+      NotApplicable: the steps were recorded, or the gradients cannot be replaced.
+    """
+
   def rates(self, counts: Sequence[int]) -> list[float]:
     """Returns the learning rates at counts of steps, which stay as they are.
 

@@ -195,6 +195,22 @@ class SessionSteps:
     finally:
       self._feeds = known
 
+  def take_scaled(self, factor: float) -> TrainingStep:
+    """Takes a step at gradients times a factor, see `ReferenceSteps.take_scaled`."""
+    assert self._train is not None
+    known = self._feeds
+    names = [one.values for one in self._train.gradients if one.values is not None]
+    graph = self._built.graph
+    if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in names):
+      raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
+    values = session_values.fetch(self.session, names, known)
+    scaled = (np.asarray(value * np.asarray(factor, value.dtype)) for value in values)
+    self._feeds = {**known, **dict(zip(names, scaled, strict=True))}
+    try:
+      return self.take()
+    finally:
+      self._feeds = known
+
   def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
     """Feeds far larger gradients in the place of those of a step, which it does not take."""
     assert self._train is not None

@@ -83,6 +83,7 @@ class Tf2Steps:
     # Of the last step: whether the update was given something else, and what.
     self._changes_gradients = False
     self._given: GivenGradients | None = None
+    self._factor = 1.0
     self._last: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = (), ()
 
   def run(self) -> TrainingRun:
@@ -156,7 +157,7 @@ class Tf2Steps:
     return updates, loss
 
   def _recorder(self) -> Updates:
-    return update_recorder() if self._given is None else self._given.recorder()
+    return update_recorder(self._factor) if self._given is None else self._given.recorder()
 
   def hold(self, held: Mapping[str, HoldsElements]) -> None:
     """Gives elements of variables other values before the next step, by the names shown."""
@@ -201,6 +202,16 @@ class Tf2Steps:
       return self.take()
     finally:
       self._step, self._last = step, last
+
+  def take_scaled(self, factor: float) -> TrainingStep:
+    """Takes a step at gradients times a factor, see `ReferenceSteps.take_scaled`."""
+    if self._given is not None:
+      raise NotApplicable('the port is given its gradients')
+    self._factor, last = factor, self._last
+    try:
+      return self.take()
+    finally:
+      self._factor, self._last = 1.0, last
 
   def traced(self, names: SharedNames, made: MadeLines) -> MakesStep:
     """Traces the next step, and does not take it.

@@ -153,6 +153,20 @@ class BothSides:
     finally:
       self._taken.pop()
 
+  def take_scaled(self, factor: float) -> Steps:
+    """Takes a step at gradients times a factor, which is forgotten; returns the steps with it.
+
+    Raises:
+      NotApplicable: a side cannot take it.
+    """
+    reference, port = self._sides
+    one, other = reference.take_scaled(factor), port.take_scaled(factor)
+    self._taken.append((one, self._as_paired(one, other)))
+    try:
+      return self.so_far()
+    finally:
+      self._taken.pop()
+
   def beside(self, tf1: TrainingRun, tf2: TrainingRun) -> Steps:
     """Returns other runs of the two sides, laid side by side as their own are."""
     doubtful = self._shadows.doubtful if self._shadows else {}

@@ -43,6 +43,7 @@ from tf2verify.stages.training.scaled_inside import (
 )
 from tf2verify.stages.training.scaled_slots import ScaledSlots
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
+from tf2verify.stages.training.small_gradients import small_gradients
 from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_notes import (
   UNMOVED,
@@ -159,6 +160,7 @@ class _Judge:
         self._both, self._rounding.left, lambda s, n: self._causes_of(s, n, ()), comparison
       )
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
+      comparison.blind_spots += small_gradients(self._both, self._rounding.left)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
     counts, proven = ((), None) if parted else self._proven(comparison)
