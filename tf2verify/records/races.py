@@ -2,7 +2,8 @@
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from tf2verify.records.observation import SourceLine
 
@@ -57,6 +58,7 @@ class OrderKind(enum.Enum):
   READS = 'every read before every write'
   WRITES = 'every write before every read'
   FLIPPED = 'in the order of the code, but for one pair'
+  CALLS = 'in the order of the code, but for the calls that write'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +67,12 @@ class Order:
 
   kind: OrderKind  # how
   site: RaceSite | None = None  # the races that are decided the other way round; for `FLIPPED` only
+  # The order of what ends with a write, by its number in the code; for `CALLS` only.
+  calls: tuple[int, ...] = ()
 
   def __str__(self) -> str:
+    if self.calls:
+      return f'{self.kind.value}: {", ".join(str(call + 1) for call in self.calls)}'
     if self.site is None:
       return self.kind.value
     return f'{self.kind.value}: {self.site.second} before {self.site.first}'
@@ -75,15 +81,35 @@ class Order:
 RECORDED = Order(OrderKind.RECORDED)
 PROGRAM = Order(OrderKind.PROGRAM)
 # At most so many orders are tried.
-MOST_ORDERS = 8
+MOST_ORDERS = 12
+# Of so many calls of a layer all orders are tried; of more, neighbors are exchanged.
+_MOST_PERMUTED = 3
 
 
-def orders_of(races: Iterable[Race]) -> tuple[Order, ...]:
+def orders_of(races: Sequence[Race]) -> tuple[Order, ...]:
   """Returns the orders that are tried: for all races together, then each site alone."""
   kinds = (OrderKind.PROGRAM, OrderKind.REVERSE, OrderKind.READS, OrderKind.WRITES)
   sites = tuple(dict.fromkeys(race.site for race in races))
   flipped = [Order(OrderKind.FLIPPED, site) for site in sites] if len(sites) > 1 else []
-  return (*map(Order, kinds), *flipped)
+  return (*map(Order, kinds), *flipped, *_orders_of_calls(races))
+
+
+def _orders_of_calls(races: Sequence[Race]) -> Iterator[Order]:
+  """Yields orders of calls that each read a variable and write it: a batch norm that is shared."""
+  writes: dict[str, set[str]] = {}
+  for race in races:
+    for op in (race.first, race.second):
+      if op.writes:
+        writes.setdefault(race.variable, set()).add(op.name)
+  count = max(map(len, writes.values()), default=0)
+  in_code = tuple(range(count))
+  if count <= _MOST_PERMUTED:
+    orders = list(itertools.permutations(in_code))
+  else:
+    orders = [(*in_code[:n], n + 1, n, *in_code[n + 2 :]) for n in range(count - 1)]
+  for calls in orders:
+    if calls != in_code:
+      yield Order(OrderKind.CALLS, calls=calls)
 
 
 def unordered(races: Sequence[Race]) -> str:

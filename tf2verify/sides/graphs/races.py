@@ -256,9 +256,25 @@ class RaceSearch:
       first = {(race.variable, race.first.name) for race in flipped}
       # What was to come first comes last, and nothing else changes its place.
       ordered.sort(key=lambda access: (access.variable, access.op) in first)
+    elif order.kind is OrderKind.CALLS:
+      call = _calls(ordered, order.calls)
+      ordered.sort(key=lambda access: call[access])
     ordered.sort(key=lambda access: access.op in self._needed)
     wanted = ((access.op, *self._loops.ends(access.op)) for access in ordered)
     return list(dict.fromkeys(self._unit(op) for ops in wanted for op in ops))
+
+
+def _calls(ordered: Sequence[Access], calls: Sequence[int]) -> dict[Access, int]:
+  """Returns when accesses come, each up to the next write of its variable."""
+  written: dict[str, int] = {}
+  found: dict[Access, int] = {}
+  for access in ordered:
+    found[access] = written.setdefault(access.variable, 0)
+    written[access.variable] += access.writes
+  return {
+    access: calls.index(number) if written[access.variable] == len(calls) > number else number
+    for access, number in found.items()
+  }
 
 
 def _with_a_write(accesses: Sequence[Access]) -> Iterator[tuple[Access, Access]]:
