@@ -43,7 +43,16 @@ _LAST_WORDS = frozenset(
   ('w', 'weight', 'weights', 'kernel', 'b', 'bias', 'biases', 'gamma', 'beta')
 )
 
-_TABLES = {'embeddings': 'kernel'}
+# What a name may mean otherwise: the bias of a model is called its offset, and torch calls gain and
+# shift of a norm weight and bias. A table of embeddings is the kernel of a product with sparse or
+# one-hot rows.
+_OTHERWISE = {
+  'offset': 'bias',
+  'scale': 'kernel',
+  **dict.fromkeys(('bias', 'biases', 'b'), 'beta'),
+  **dict.fromkeys(('weight', 'weights', 'w'), 'gamma'),
+  **dict.fromkeys(('embedding', 'embeddings'), 'kernel'),
+}
 
 _COUNTER = re.compile(r'_(\d+)$')
 WORD = re.compile('[a-z]+')
@@ -78,20 +87,25 @@ def counters(name: str) -> tuple[int, ...]:
 
 def role(name: str) -> str:
   """Returns what the variable is to its layer: `kernel`, `gamma`; '' if the name does not say."""
-  last = without_counters(name)[-1]
-  if last in _ROLES:
-    return last
+  return _role_and_word(name)[0]
+
+
+def _role_and_word(name: str) -> tuple[str, str]:
+  """Returns the role of a name, and the word that says it."""
+  last = _COUNTER.sub('', name.lower().rpartition('/')[2])
+  known = _SYNONYMS.get(last, last)
+  if known in _ROLES:
+    return known, last
   word = last.rpartition('_')[2]
-  return _SYNONYMS.get(word, word) if word in _LAST_WORDS else ''
+  return (_SYNONYMS.get(word, word), word) if word in _LAST_WORDS else ('', '')
 
 
 def may_be_one(one: str, other: str) -> bool:
-  """Returns whether two names allow that they are one variable: a gamma is no beta.
-
-  A table of embeddings is the kernel of a product with sparse or one-hot rows.
-  """
-  known = {_TABLES.get(role(name), role(name)) for name in (one, other)} - {''}
-  return len(known) < 2
+  """Returns whether two names allow that they are one variable: a gamma is no beta."""
+  first, second = (
+    {known, _OTHERWISE.get(word, known)} - {''} for known, word in map(_role_and_word, (one, other))
+  )
+  return not first or not second or not first.isdisjoint(second)
 
 
 def owner(name: str) -> str:
