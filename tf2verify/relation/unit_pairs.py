@@ -8,6 +8,7 @@ from tf2verify.relation.variable_uses import ADDED, LINEAR, SCALE, VariableUses,
 from tf2verify.relation.way_labels import Detail, Label
 
 _Neighbours = list[tuple[int, Label]]
+_Ends = Sequence[Sequence[int]] | None
 # How far a place is looked at, in units.
 _FARTHEST = 12
 
@@ -55,6 +56,7 @@ class UnitPairs:
     for told in (Detail.WAY, Detail.NOTHING):
       self._pair_by_places(_is_any, told, _loose_members)
     self._pair_in_detail()
+    self._pair_behind()
     self._pair_alike()
 
   def _pair_in_detail(self) -> None:
@@ -167,30 +169,64 @@ class UnitPairs:
 
   def _pair_between(self) -> None:
     """Pairs what is left by the pairs that it lies between, where only one of its kind does."""
-    while True:
-      ones, others = self.left
-      places: tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]] = (
-        defaultdict(list),
-        defaultdict(list),
-      )
-      partner = {other: one for one, other in self.tf2_of.items()}
-      for side, (uses, left) in enumerate(((self.tf1, ones), (self.tf2, others))):
-        known = self.tf2_of.keys() if side == 0 else partner.keys()
-        for number in left:
-          ends = uses.around(known, number)
-          named = [frozenset(n if side == 0 else partner[n] for n in end) for end in ends]
-          places[side][(_members(uses, number), named[0], named[1])].append(number)
-      found = [
-        (units[0], places[1][place][0])
-        for place, units in places[0].items()
-        if len(units) == len(places[1].get(place, ())) == 1
-        and self._may_be_one(units[0], places[1][place][0])
-      ]
-      if not found:
-        return
-      for one, other in found:
-        self.tf2_of[one] = other
-        self.reasons[one] = 'the only one of its kind between the same units'
+
+    def ends(uses: VariableUses, known: Collection[int], left: int) -> _Ends:
+      return uses.around(known, left)
+
+    while self._pair_by_ends(ends, 'the only one of its kind between the same units'):
+      pass
+
+  def _pair_behind(self) -> None:
+    """Pairs what is left by what it reads, where that is known and only one of its kind reads it.
+
+    What one side adds to a product, and then to something else, the other may sum otherwise.
+    """
+    before = {
+      uses: {n: [one for one, _ in near] for n, near in uses.order(range(len(uses.units))).items()}
+      for uses in (self.tf1, self.tf2)
+    }
+
+    def ends(uses: VariableUses, known: Collection[int], left: int) -> _Ends:
+      nearest = before[uses][left]
+      return (nearest,) if nearest and all(one in known for one in nearest) else None
+
+    while self._pair_by_ends(ends, 'the only one of its kind that reads the same units'):
+      pass
+
+  def _pair_by_ends(
+    self, ends: Callable[[VariableUses, Collection[int], int], _Ends], reason: str
+  ) -> bool:
+    """Pairs what is left by pairs around it, where only one of its kind has them.
+
+    Args:
+      ends: returns the units around one, of those that have a partner; None to leave it out.
+      reason: for the pairs.
+
+    Returns:
+      Whether anything was paired.
+    """
+    partner = {other: one for one, other in self.tf2_of.items()}
+    places: list[dict[Hashable, list[int]]] = []
+    for uses, known, left in zip(
+      (self.tf1, self.tf2), ({one: one for one in self.tf2_of}, partner), self.left, strict=True
+    ):
+      found: dict[Hashable, list[int]] = defaultdict(list)
+      for number in left:
+        around = ends(uses, known.keys(), number)
+        if around is not None:
+          named = tuple(frozenset(known[n] for n in end) for end in around)
+          found[_members(uses, number), named].append(number)
+      places.append(found)
+    pairs = [
+      (units[0], places[1][place][0])
+      for place, units in places[0].items()
+      if len(units) == len(places[1].get(place, ())) == 1
+      and self._may_be_one(units[0], places[1][place][0])
+    ]
+    for one, other in pairs:
+      self.tf2_of[one] = other
+      self.reasons[one] = reason
+    return bool(pairs)
 
 
 class _Side:
