@@ -140,6 +140,9 @@ def splits(
     return []
   found = None if is_transposed else _along_last(long, shapes) or _stacked(long, shapes)
   found = found or _along_any(long, shapes, is_transposed)
+  if found is None and shape == long:  # one row of a part is an axis of it
+    shapes = [part for _, part in parts]
+    found = _along_any(shape, shapes, is_transposed)
   if found is None:
     return []
   head, ends, tail, patterns, sizes = found
@@ -147,7 +150,9 @@ def splits(
   if any(len(own) != len(part) for own, part in zip(axes, shapes, strict=True)):
     return []
   patterns = [
-    _with_ones(part, own) if without_ones(part) else ' '.join([*['1'] * (len(part) - 1), *own])
+    _with_ones(part, own)
+    if len(own) == len(without_ones(part))
+    else ' '.join([*['1'] * (len(part) - len(own)), *own])
     for (_, part), own in zip(parts, axes, strict=True)
   ]
   entries = []

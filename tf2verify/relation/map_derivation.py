@@ -17,7 +17,7 @@ from tf2verify.relation.roles import role as role_of
 from tf2verify.relation.shared_variables import shared_by
 from tf2verify.relation.sibling_units import Siblings, siblings
 from tf2verify.relation.stored_cells import StoredCell, cell_pairs, stored_cells
-from tf2verify.relation.undivided import undivided
+from tf2verify.relation.undivided import undivided, undivided_inputs
 from tf2verify.relation.unit_entries import UnitEntries
 from tf2verify.relation.unit_pairs import UnitPairs
 from tf2verify.relation.variable_uses import VariableUses
@@ -231,7 +231,9 @@ class _Entries:
   def _cells(self) -> None:
     """Pairs cells of recurrent networks, however their gates, inputs and state are kept."""
     ones, others = (
-      stored_cells(shapes, uses.repeated, usual, uses.recurrent, undivided(uses))
+      stored_cells(
+        shapes, uses.repeated, usual, uses.recurrent, undivided(uses), undivided_inputs(uses)
+      )
       for shapes, uses, usual in zip(
         self._shapes, (self._pairs.tf1, self._pairs.tf2), cell_layouts.USUAL_ORDERS, strict=True
       )

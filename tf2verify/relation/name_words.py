@@ -7,11 +7,17 @@ from tf2verify.relation.roles import WORD
 
 _VOWELS = frozenset('aeiou')
 _LEAST = 3  # letters of an abbreviation
+_MEANINGS = {
+  **dict.fromkeys(('lo', 'low', 'lower'), 'min'),
+  **dict.fromkeys(('hi', 'high', 'upper'), 'max'),
+}
 
 
 def telling(one: str, other: str) -> tuple[set[str], set[str]]:
   """Returns the words of each of two names that the other one lacks."""
-  first, second = (set(WORD.findall(name.lower())) for name in (one, other))
+  first, second = (
+    {_MEANINGS.get(word, word) for word in WORD.findall(name.lower())} for name in (one, other)
+  )
   return first - second, second - first
 
 

@@ -108,6 +108,7 @@ def stored_cells(
   usual: Mapping[str, str],
   recurrent: Collection[str] | None = None,
   whole: Collection[str] = (),
+  single: Collection[str] = (),
 ) -> list[StoredCell]:
   """Returns what the variables of each scope may be as one cell; those of most gates first.
 
@@ -117,6 +118,7 @@ def stored_cells(
     usual: the order of the gates in a variable that has all, by the end of its name.
     recurrent: those that meet what was computed with them before; None for all that are repeated.
     whole: those whose product nothing divides into gates.
+    single: those whose product does not take inputs and state.
   """
   recurrent = repeated if recurrent is None else recurrent
   scopes = {
@@ -129,7 +131,11 @@ def stored_cells(
     for names in ([name for name in inside if name in repeated], inside):
       if len(names) <= _MOST_VARIABLES:
         for cell in _cells({name: shapes[name] for name in names}, usual):
-          if any(s.rows != BIAS and len(s.gates) > 1 and s.name in whole for s in cell.variables):
+          if any(
+            (s.name in whole and s.rows != BIAS and len(s.gates) > 1)
+            or (s.name in single and s.rows == BOTH)
+            for s in cell.variables
+          ):
             continue
           known = any(RECURRENT in name or name in recurrent for name in cell.names)
           cell = dataclasses.replace(cell, is_recurrent=known)

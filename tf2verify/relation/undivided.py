@@ -1,4 +1,5 @@
-"""Kernels whose products nothing divides: what they yield are not the gates of a cell."""
+"""Kernels that are not those of a cell: what they multiply is not put together of inputs and state,
+or nothing divides what they yield into gates."""
 
 from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
@@ -9,7 +10,7 @@ KEEPING = ('Reshape', 'Transpose', 'Identity', 'Cast', 'ExpandDims', 'Squeeze', 
 ACTIVATIONS = ('Tanh', 'Sigmoid', 'Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Softplus')
 # What takes a part of a tensor.
 SPLITS, SLICES = ('Split', 'SplitV', 'Unpack'), ('Slice', 'StridedSlice')
-_LOOP = 'While'
+_LOOP, _JOINING = 'While', 'ConcatV2'
 _MOST_STEPS = 40
 
 
@@ -47,6 +48,38 @@ def undivided(uses: VariableUses) -> frozenset[str]:
     return True
 
   return frozenset(name for name, reader in kernels.items() if is_whole(reader))
+
+
+def undivided_inputs(uses: VariableUses) -> frozenset[str]:
+  """Returns the variables whose product takes what others compute, with nothing put together.
+
+  The layer behind a cell, in each round, may have the shape of a cell of its own.
+
+  Args:
+    uses: of the variables of a side.
+  """
+  ops = uses.graph.ops
+
+  def is_whole(reader: int) -> bool:
+    left, seen = uses.data_of(ops[reader]), {reader}
+    products = 0
+    while left:
+      position = left.pop()
+      kind = family(ops[position].op_type)
+      if kind in (_JOINING, _LOOP) or len(seen) > _MOST_STEPS:
+        return False
+      if kind in MAIN_OPS:
+        products += 1
+      elif position not in seen:
+        seen.add(position)
+        left += uses.data_of(ops[position])
+    return products > 0
+
+  return frozenset(
+    name
+    for name, reader in uses.readers.items()
+    if family(ops[reader].op_type) in MAIN_OPS - {_LOOP} and is_whole(reader)
+  )
 
 
 def _takes_part(graph: OpGraph, op: OpRecord) -> bool:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.relation import derived_layouts
 from tf2verify.relation.derived_layouts import Shape
@@ -94,7 +94,8 @@ class UnitEntries:
 
     Shapes tell that: what is a part of something has its shape but for one axis, and all
     parts have as many elements as the whole. Where several have one shape, it is told by the
-    operations that they pass. What neither tells is in no group.
+    operations that they pass, or by the input that they are of the one that reads them: the bounds
+    of a quantization. What none of this tells is in no group.
     """
     if len(ones) == 1 or len(twos) == 1:
       return [(ones, twos)]
@@ -103,12 +104,13 @@ class UnitEntries:
       by_shape = [(parts, whole) for whole, parts in self._of_wholes(1, twos, ones)]
     if by_shape:
       return by_shape
-    paths = self._by_path(0, ones), self._by_path(1, twos)
-    if len(paths[0]) < 2 or paths[0].keys() != paths[1].keys():
-      return []
-    return [
-      group for path, names in paths[0].items() for group in self._groups(names, paths[1][path])
-    ]
+    for told in (self._path, self._slot):
+      kinds = _by(told(0), ones), _by(told(1), twos)
+      if len(kinds[0]) > 1 and kinds[0].keys() == kinds[1].keys():
+        return [
+          group for kind, names in kinds[0].items() for group in self._groups(names, kinds[1][kind])
+        ]
+    return []
 
   def _of_wholes(self, side: int, wholes: list[str], parts: list[str]) -> list[Group]:
     """Returns the parts of each of some variables of a side; nothing if shapes do not tell."""
@@ -123,11 +125,11 @@ class UnitEntries:
     used = [part for _, own in found for part in own]
     return found if len(used) == len(set(used)) and all(own for _, own in found) else []
 
-  def _by_path(self, side: int, names: Sequence[str]) -> dict[tuple[str, ...], list[str]]:
-    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name in names:
-      found[self._uses[side].paths.get(name, ())].append(name)
-    return found
+  def _path(self, side: int) -> Callable[[str], Hashable]:
+    return lambda name: self._uses[side].paths.get(name, ())
+
+  def _slot(self, side: int) -> Callable[[str], Hashable]:
+    return self._uses[side].slots.get
 
   def in_order(self, side: int, names: Sequence[str]) -> list[str]:
     """Returns parts of one variable in an order that is the same for all variables of a layer.
@@ -147,6 +149,13 @@ class UnitEntries:
       return sorted(names, key=lambda name: (min(firsts[w] for w in own[names.index(name)]), name))
     scopes = [owner(name) for name in listed]
     return sorted(names, key=lambda name: (scopes.index(owner(name)), listed.index(name)))
+
+
+def _by(told: Callable[[str], Hashable], names: Iterable[str]) -> dict[Hashable, list[str]]:
+  found: dict[Hashable, list[str]] = defaultdict(list)
+  for name in names:
+    found[told(name)].append(name)
+  return found
 
 
 def _first_words(names: Mapping[str, Shape]) -> dict[str, int]:

@@ -59,6 +59,7 @@ class VariableUses:
     tables: variables in which rows are looked up.
     readers: of variables, the position of the first operation in which they meet data.
     paths: of variables, the types of the operations that they pass before they meet data.
+    slots: of variables, as which input of the operation they meet data there.
     repeated: variables that a loop reads, or more than one operation: in each round of a loop.
     recurrent: those of them that a loop reads, or that meet what was computed with them before.
   """
@@ -87,6 +88,7 @@ class VariableUses:
     self.flipped: dict[str, bool] = {}
     self.readers: dict[str, int] = {}
     self.paths: dict[str, tuple[str, ...]] = {}
+    self.slots: dict[str, int] = {}
     self._together = [frozenset(ops) for ops in together]
     self._depends = _depends_on_inputs(graph)
     uses = self._uses()
@@ -119,6 +121,7 @@ class VariableUses:
             self.paths.setdefault(name, tuple(step.partition(':')[0] for step in path))
             found.setdefault(position, set()).add((role, name))
             self.readers.setdefault(name, position)
+            self.slots.setdefault(name, slot)
             if role == LINEAR:
               self.flipped.setdefault(name, _is_flipped(op, slot, path))
               shape = self.shape(name)

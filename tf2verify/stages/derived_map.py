@@ -84,7 +84,7 @@ def derived_map(
   # What a loop does with its variables stands in a function, and in every round of it.
   with contextlib.suppress(NotDerivable):
     inside = deriving.best(dataclasses.replace(run, unrolls=True))
-    return max(inside, found, key=lambda one: (one.outputs_agree, -len(one.ambiguous)))
+    return max(inside, found, key=lambda one: one.certainty)
   return found
 
 

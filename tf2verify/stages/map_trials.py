@@ -45,6 +45,7 @@ class DerivedMap:
     doubts: what is not decided, and what speaks against the map, one sentence each.
     declared: how many pairs `variable_names` gives.
     ambiguous: tf1 names of variables whose partner, or layout, nothing decides.
+    unpaired: how many variables of tf1 have no partner.
     exchanged: pairs by name that the port uses crosswise; with these exchanged the outputs agree.
   """
 
@@ -55,6 +56,7 @@ class DerivedMap:
   doubts: tuple[str, ...]
   declared: int = 0
   ambiguous: tuple[str, ...] = ()
+  unpaired: int = 0
   exchanged: tuple[tuple[str, str], ...] = ()
 
   @property
@@ -65,7 +67,12 @@ class DerivedMap:
   @property
   def is_certain(self) -> bool:
     """Whether there is nothing that another look at the graphs might tell."""
-    return self.outputs_agree or not self.ambiguous
+    return self.outputs_agree or not (self.ambiguous or self.unpaired)
+
+  @property
+  def certainty(self) -> tuple[bool, int, int]:
+    """How little it leaves open; the greater the better."""
+    return self.outputs_agree, -self.unpaired, -len(self.ambiguous)
 
   def summary(self) -> str:
     """Returns in one sentence how sure the map is."""
@@ -175,6 +182,7 @@ class Trial:
       len(self._places),
       (*doubts, *undecided.values()),
       ambiguous=tuple(dict.fromkeys(ambiguous)),
+      unpaired=len(self._found.tf1_left),
       exchanged=self._found.crossed if is_exchange else (),
     )
 
