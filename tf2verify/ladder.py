@@ -35,7 +35,7 @@ from tf2verify.sides.recorded import references
 from tf2verify.sides.tf1.changed_reference import ChangedReference
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
-from tf2verify.stages import STAGES, Stage, orders
+from tf2verify.stages import STAGES, Stage, interchanges
 from tf2verify.stages.judging import if_proven, judged, with_blind_spots
 from tf2verify.stages.passes.neutral_variables import lacks_only_neutral
 from tf2verify.stages.raised import defect_record, error_record
@@ -277,7 +277,8 @@ class Ladder:
     causes: tuple[Cause, ...] = ()
     try:
       with self.conditions():
-        findings = orders.checked(stage(), self._prepared_for(stage), self._is_beyond)
+        case = self._prepared_for(stage)
+        findings = interchanges.checked(stage(), case, self._is_beyond, self._passed())
         findings = with_blind_spots(findings, self.prepared().tf1.pending_notes())
         findings = self._with_served_keras(findings)
     except NotApplicable as reason:
@@ -292,6 +293,10 @@ class Ladder:
       verdict = if_proven(verdict, findings)
       causes = (*findings.causes, *(verdict.diagnosis.causes if verdict.diagnosis else ()))
     return Attempt(verdict, causes, {} if self._changed is None else self._changed.changed)
+
+  def _passed(self) -> list[Stage]:
+    passed = {name for name, known in self._verdicts.items() if known.status is Status.PASSED}
+    return [one() for one in STAGES if one.name in passed and one.compares_sides]
 
   def _with_served_keras(self, findings: Findings) -> Findings:
     """Says with the first stage that calls the port which Keras is verified here."""

@@ -43,6 +43,7 @@ class Derivation:
     tf2_left: likewise, of the port.
     crossed: pairs by names that have a clear partner each, which the graphs pair differently.
     exchangeable: tf1 names of variables that are paired by order alone.
+    alike: tf1 names of variables whose places are of one kind, some of which are.
   """
 
   choices: tuple[Choice, ...]
@@ -51,3 +52,4 @@ class Derivation:
   tf2_left: tuple[tuple[str, str], ...]
   crossed: tuple[tuple[str, str], ...]
   exchangeable: tuple[str, ...]
+  alike: tuple[tuple[str, ...], ...] = ()

@@ -132,6 +132,8 @@ class _Entries:
     self._choices: list[Choice] = []
     self._taken: tuple[set[str], set[str]] = set(), set()
     self._exchangeable: list[str] = []
+    members = [[pairs.tf1.units[one].members for one in kind] for kind in pairs.kinds]
+    self._alike = [tuple(one[0][1] for one in kind if len(one) == 1) for kind in members]
 
   def derivation(self) -> Derivation:
     """Returns everything that the pairs tell."""
@@ -169,6 +171,7 @@ class _Entries:
       left[1],
       tuple(crossed([choice.alternatives[0] for choice in self._choices], self._shapes[1])),
       tuple(self._exchangeable),
+      tuple(self._alike),
     )
 
   def _why(self, side: int, name: str) -> str:
@@ -316,7 +319,9 @@ class _Entries:
       first = alternatives[0][0]
       self._add(alternatives, reason, is_split=len(first.tf1) + len(first.tf2) > 2)
       if len(alternatives[0]) > 1:
-        self._exchangeable += [name for entry in alternatives[0] for name in entry.tf1]
+        names = tuple(name for entry in alternatives[0] for name in entry.tf1)
+        self._exchangeable += names
+        self._alike.append(names)
 
   def _unique(
     self,

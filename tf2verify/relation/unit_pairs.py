@@ -26,6 +26,7 @@ class UnitPairs:
     tf2_of: the port's unit of each paired unit of tf1.
     reasons: why, for each paired unit of tf1.
     alike: the pairs that were taken by order, of several that have the same place.
+    kinds: of these, the units of tf1 that have it.
     by_names: whether names were asked before order.
   """
 
@@ -41,6 +42,7 @@ class UnitPairs:
     self.tf2_of: dict[int, int] = {}
     self.reasons: dict[int, str] = {}
     self.alike: list[tuple[int, int]] = []
+    self.kinds: list[tuple[int, ...]] = []
     self._pair_ends()
     for chosen, told, kind in (
       (_is_main, Detail.WAY, _members),
@@ -93,6 +95,7 @@ class UnitPairs:
       by = 'names' if named else 'order'
       if len(units) > 1 and not named:
         self.alike.append((one, other))
+        self.kinds.append(tuple(units))
       self.reasons[one] = (
         f'one of {len(units)} places that can be exchanged, by their {by}'
         if len(units) > 1

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.relation.declared_pairs import with_declared
+from tf2verify.relation.interchangeable import exchanged, exchanges
 from tf2verify.relation.map_derivation import derive
 from tf2verify.relation.variable_map import listed
 from tf2verify.sides.graphs.run import GraphRun
@@ -24,6 +26,8 @@ from tf2verify.sides.user_code import user_code
 from tf2verify.stages import step_counter
 from tf2verify.stages.map_trials import DerivedMap, NotDerivable, Trial, Values
 
+# So many exchanges of two variables are tried.
+_MOST_EXCHANGES = 8
 # Layouts are tried for so long.
 _SECONDS = 30.0
 
@@ -155,11 +159,36 @@ class _Deriving:
       tells_less = best is not None and bool(best.exchanged) and not judged.outputs_agree
       if best is None or (judged.rank > best.rank and not tells_less):
         best = judged
+        if best.outputs_agree:
+          best = self._with_interchangeable(best, trial, found.alike)
       if best.outputs_agree or time.monotonic() > self._until:
         break
     assert best is not None
     unread = () if best.outputs_agree else _unread(graphs, ones.variables, others.variables)
     return dataclasses.replace(best, doubts=(*unread, *best.doubts))
+
+  def _with_interchangeable(
+    self, found: DerivedMap, trial: Trial, alike: Sequence[Sequence[str]]
+  ) -> DerivedMap:
+    """Adds which variables can be exchanged without any effect on the outputs, and says so."""
+    entries = found.variable_map.entries
+    shapes = [
+      {v.name: tuple(size or 0 for size in v.shape) for v in side.variables}
+      for side in self._inventories
+    ]
+    tried = itertools.islice(exchanges(entries, alike, *shapes), _MOST_EXCHANGES)
+    known = tuple(
+      one
+      for one in tried
+      if time.monotonic() < self._until and trial.agrees(exchanged(entries, one))
+    )
+    doubts = [
+      f'{one.tf1[0]} and {other.tf1[0]} are interchangeable: the outputs agree with {other.tf2[0]} '
+      f'and {one.tf2[0]} of the port, in this order or the other; a stage that agrees in one order '
+      'only decides'
+      for one, other in known
+    ]
+    return dataclasses.replace(found, interchangeable=known, doubts=(*found.doubts, *doubts))
 
 
 def _unread(

@@ -11,6 +11,7 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation import flattened_rows
 from tf2verify.relation.derivation import Derivation
+from tf2verify.relation.interchangeable import Exchange
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import by_name
 from tf2verify.relation.roles import telling_words
@@ -47,6 +48,7 @@ class DerivedMap:
     ambiguous: tf1 names of variables whose partner, or layout, nothing decides.
     unpaired: how many variables of tf1 have no partner.
     exchanged: pairs by name that the port uses crosswise; with these exchanged the outputs agree.
+    interchangeable: exchanges of two variables that change no output.
   """
 
   variable_map: VariableMap
@@ -58,6 +60,7 @@ class DerivedMap:
   ambiguous: tuple[str, ...] = ()
   unpaired: int = 0
   exchanged: tuple[tuple[str, str], ...] = ()
+  interchangeable: tuple[Exchange, ...] = ()
 
   @property
   def rank(self) -> tuple[bool, int]:
@@ -77,15 +80,11 @@ class DerivedMap:
   def summary(self) -> str:
     """Returns in one sentence how sure the map is."""
     entries = len(self.variable_map.entries)
-    outputs = (
-      'the outputs agree through it'
-      if self.outputs_agree
-      else ('the outputs do not agree through it')
-    )
+    agree = 'agree' if self.outputs_agree else 'do not agree'
     declared = f', {self.declared:,} of them declared by variable_names' if self.declared else ''
     return (
       f'{entries:,} entries derived from what the variables do{declared}; at {self.agreeing:,} of '
-      f'{self.places:,} places both sides compute the same numbers; {outputs}'
+      f'{self.places:,} places both sides compute the same numbers; the outputs {agree} through it'
     )
 
 
@@ -185,6 +184,10 @@ class Trial:
       unpaired=len(self._found.tf1_left),
       exchanged=self._found.crossed if is_exchange else (),
     )
+
+  def agrees(self, entries: Iterable[MapEntry]) -> bool:
+    """Returns whether the outputs of both sides agree through a map."""
+    return self._score_of(entries).outputs_agree
 
   def _settled(
     self, groups: Sequence[Sequence[int]], best: _Score, chosen: list[int]

@@ -10,6 +10,7 @@ from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableRecord
 from tf2verify.relation.alignment import Alignment, align
 from tf2verify.relation.forced_renaming import ForcedRenaming, forced_renaming
+from tf2verify.relation.interchangeable import Exchange, exchanged
 from tf2verify.relation.layouts import Layouts, VariableLayout, layout_of
 from tf2verify.relation.left_out import declared_reasons
 from tf2verify.relation.variable_map import VariableMap
@@ -200,6 +201,38 @@ def _by_derived_map(
   entries = derived.variable_map.entries
   counter = tuple((e.tf1[0], e.tf2[0]) for e in entries if e.reason == step_counter.REASON)
   return dataclasses.replace(found, derived=derived, counter=counter)
+
+
+def interchanged(
+  pairing: Pairing, exchange: Exchange, declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer
+) -> Pairing:
+  """Returns a pairing by a derived map with two variables paired the other way round.
+
+  Args:
+    pairing: by a map that was derived.
+    exchange: one of its interchangeable variables.
+    declaration: the case.
+    tf1: the reference.
+    tf2: the port, whose variables are shown accordingly from now on.
+  """
+  derived = pairing.derived
+  assert derived is not None
+  known = derived.variable_map
+  entries = exchanged(known.entries, exchange)
+  # What has decided this is not asked again; nor what has a variable of it.
+  names = {name for entry in exchange for name in entry.tf1}
+  derived = dataclasses.replace(
+    derived,
+    variable_map=dataclasses.replace(known, entries=entries),
+    interchangeable=tuple(
+      one
+      for one in derived.interchangeable
+      if names.isdisjoint(name for entry in one for name in entry.tf1)
+    ),
+  )
+  tf2.present(Layouts((), ()), mapped=True)
+  found = _by_derived_map(declaration, tf1, tf2, derived)
+  return dataclasses.replace(found, by_default=pairing.by_default)
 
 
 def _by_map(

@@ -87,6 +87,13 @@ class CaseUnderTest:
     self.tf2.present(pairing.presentation())
     return pairing
 
+  def pair_by(self, pairing: Pairing) -> None:
+    """Pairs the variables otherwise from now on."""
+    for name in ('trained_by_tf1', 'rightly_frozen', '_frozen'):
+      self.__dict__.pop(name, None)  # what was found out by the former pairs
+    self.__dict__['pairing'] = pairing
+    self.tf2.present(pairing.presentation(), mapped=pairing.mapped is not None)
+
   @functools.cached_property
   def trained_by_tf1(self) -> frozenset[str] | None:
     """What the train op of tf1 moves by gradients, by tf1 names.
