@@ -21,6 +21,7 @@ from tf2verify.relation.derived_layouts import (
   splits,
 )
 from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.name_words import meaning
 from tf2verify.relation.parts_and_one import parts_and_one
 from tf2verify.relation.roles import WORD, may_be_one, told_one_to_one
 
@@ -237,7 +238,7 @@ def _groups(
 
 def _stem(name: str) -> str:
   """Returns the last component of a name without its numbers: `w` for `flow/w0`."""
-  return ''.join(WORD.findall(name.lower().rpartition('/')[2]))
+  return ''.join(map(meaning, WORD.findall(name.lower().rpartition('/')[2])))
 
 
 def _elements(name: str, shape: Shape) -> int:

@@ -15,10 +15,13 @@ _MEANINGS = {
 
 def telling(one: str, other: str) -> tuple[set[str], set[str]]:
   """Returns the words of each of two names that the other one lacks."""
-  first, second = (
-    {_MEANINGS.get(word, word) for word in WORD.findall(name.lower())} for name in (one, other)
-  )
+  first, second = ({meaning(word) for word in WORD.findall(name.lower())} for name in (one, other))
   return first - second, second - first
+
+
+def meaning(word: str) -> str:
+  """Returns the usual word for what a word means: `min` for `lower`."""
+  return _MEANINGS.get(word, word)
 
 
 def alike(ones: set[str], others: set[str]) -> bool:

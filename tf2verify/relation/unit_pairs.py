@@ -191,7 +191,10 @@ class UnitPairs:
 
     def ends(uses: VariableUses, known: Collection[int], left: int) -> _Ends:
       nearest = before[uses][left]
-      return (nearest,) if nearest and all(one in known for one in nearest) else None
+      is_told = nearest and all(one in known for one in nearest)
+      # What is read more than once has several places.
+      is_told = is_told and uses.repeated.isdisjoint(n for _, n in uses.units[left].members)
+      return (nearest,) if is_told else None
 
     while self._pair_by_ends(ends, 'the only one of its kind that reads the same units'):
       pass
