@@ -33,10 +33,10 @@ def checked(
       decides is decided.
   """
   findings = orders.checked(stage, case, alone)
-  derived = case.pairing.derived
-  if derived is None or not findings.differences or not stage.compares_sides:
+  if not findings.differences or not stage.compares_sides:
     return findings
-  for exchange in derived.interchangeable:
+  derived = case.pairing.derived
+  for exchange in () if derived is None else derived.interchangeable:
     if _concerns(findings, exchange):
       again = _with_exchange(stage, case, alone, passed, exchange, findings)
       findings = findings if again is None else again

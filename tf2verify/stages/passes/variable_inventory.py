@@ -182,7 +182,8 @@ def _leftovers(
   hint: str,
   pairs: Sequence[tuple[VariableRecord, VariableRecord]],
 ) -> Iterable[Difference]:
-  siblings = {owner(one.name): other for one, other in pairs if owner(one.name)}
+  # What a module of one scope, or none, holds is no layer.
+  siblings = {owner(o.name): other for o, other in pairs if owner(o.name) and owner(other.name)}
   untracked = {variable.name for variable in tf2.untracked}
   for variable in left_tf1:
     expected = looked_for.get(variable.name)
