@@ -20,6 +20,24 @@ class RoleTest(parameterized.TestCase):
   def test_role(self, name, expected):
     self.assertEqual(roles.role(name), expected)
 
+  @parameterized.parameters(
+    ('wide/bias', 'offset', True),
+    ('bn/beta', 'norm/offset', True),
+    ('norm/gamma', 'weight', True),
+    ('norm/beta', 'b', True),
+    ('k/kernel', 'embeddings', True),
+    ('w', 'scale', True),
+    ('step', 'bias', True),
+    ('bn/gamma', 'bn/beta', False),
+    ('scale', 'offset', False),
+    ('scale', 'bias', False),
+    ('w', 'b', False),
+    ('l/kernel', 'l/gamma', False),
+  )
+  def test_may_be_one(self, one, other, expected):
+    self.assertEqual(roles.may_be_one(one, other), expected)
+    self.assertEqual(roles.may_be_one(other, one), expected)
+
   def test_words(self):
     self.assertEqual(
       roles.words('Net/BatchNorm_1/offset'), ('net', 'batch_normalization_1', 'beta')

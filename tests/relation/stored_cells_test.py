@@ -78,6 +78,13 @@ class StoredCellsTest(parameterized.TestCase):
     found = stored_cells(shapes, set(shapes), order, whole=('query/kernel',))
     self.assertEqual([cell.gates for cell in found if cell.gates > 1], [])
 
+  def test_what_takes_no_inputs_and_state_together_is_no_cell(self):
+    shapes = {'head/kernel': (7, 9), 'head/bias': (9,)}
+    order = USUAL_ORDERS[1]
+    self.assertTrue(stored_cells(shapes, set(shapes), order))
+    found = stored_cells(shapes, set(shapes), order, single=('head/kernel',))
+    self.assertEqual([one for one in found if any(s.rows == 'x+h' for s in one.variables)], [])
+
   def test_two_gates_in_one_variable(self):
     shapes = {'gates__kernel': (X + H, 2 * H), 'gates__bias': (2 * H,)}
     shapes |= {'candidate__kernel': (X + H, H), 'candidate__bias': (H,)}
