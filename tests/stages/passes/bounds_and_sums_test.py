@@ -42,12 +42,13 @@ class BoundsPort(tf.Module):
   """Ranges whose variables are made upper bounds first; `used` says which each place reads."""
 
   used = (0, 1)
+  names = ('lo', 'hi')
 
   def __init__(self):
     super().__init__()
     self.kernels = [variable(f'w{n}', [3, 3]) for n in range(3)]
-    self.hi = [variable(f'hi{n}', [], float(n + 1), False) for n in range(2)]
-    self.lo = [variable(f'lo{n}', [], -float(n + 1), False) for n in range(2)]
+    self.hi = [variable(f'{self.names[1]}{n}', [], float(n + 1), False) for n in range(2)]
+    self.lo = [variable(f'{self.names[0]}{n}', [], -float(n + 1), False) for n in range(2)]
 
   def quantized(self, x, n):
     return quantized(x, self.lo[n], self.hi[n])
@@ -107,8 +108,8 @@ class LoopPort(tf.Module):
 
   def __init__(self):
     super().__init__()
-    self.kernel, self.bias = variable('kernel', [7, 4]), variable('bias', [4], 0.1)
-    self.head, self.head_bias = variable('head', [4, 3]), variable('head_bias', [3], 0.0)
+    self.kernel, self.bias = variable('kernel', [10, 7]), variable('bias', [7], 0.1)
+    self.head, self.head_bias = variable('head', [7, 9]), variable('head_bias', [9], 0.0)
 
   def __call__(self, x):
     count = tf.shape(x)[0]
@@ -117,9 +118,9 @@ class LoopPort(tf.Module):
       read = tf.concat([state, last, x[:, t]], 1)
       state = self.activation(read @ self.kernel + self.bias)
       first, second, third = tf.split(state @ self.head + self.head_bias, 3, 1)
-      return t + 1, state, first * tf.exp(second) - third
+      return t + 1, state, tf.reduce_sum(first * tf.exp(second) - third, 1, keepdims=True)
 
-    start = 0, tf.zeros([count, 4]), tf.zeros([count, 1])
+    start = 0, tf.zeros([count, 7]), tf.zeros([count, 1])
     return tf.while_loop(lambda t, *_: t < 4, body, start)[2]
 
 
@@ -131,15 +132,15 @@ class Loop(OfPort, abc.ABC):
 
   def build_tf1_graph(self, x, training):
     wx, wy, wh = (
-      tf1_variable(f'cell/w{name}', [rows, 4]) for name, rows in (('x', 2), ('y', 1), ('h', 4))
+      tf1_variable(f'cell/w{name}', [rows, 7]) for name, rows in (('x', 2), ('y', 1), ('h', 7))
     )
-    bias = tf1_variable('cell/b', [4], 0.1)
-    wo, bo = tf1_variable('cell/wo', [4, 3]), tf1_variable('cell/bo', [3], 0.0)
-    state, last = tf.zeros([tf.shape(x)[0], 4]), tf.zeros([tf.shape(x)[0], 1])
+    bias = tf1_variable('cell/b', [7], 0.1)
+    wo, bo = tf1_variable('cell/wo', [7, 9]), tf1_variable('cell/bo', [9], 0.0)
+    state, last = tf.zeros([tf.shape(x)[0], 7]), tf.zeros([tf.shape(x)[0], 1])
     for t in range(4):
       state = tf.tanh(x[:, t] @ wx + last @ wy + state @ wh + bias)
       first, second, third = tf.split(state @ wo + bo, 3, 1)
-      last = first * tf.exp(second) - third
+      last = tf.reduce_sum(first * tf.exp(second) - third, 1, keepdims=True)
     return last
 
 
@@ -161,6 +162,8 @@ class BoundsAndSumsTest(LadderTestCase):
     pairs = self.pairs(Bounds)
     self.assertEqual(pairs['one/min',], ('lo0',))
     self.assertEqual(pairs['two/max',], ('hi1',))
+    pairs = self.pairs(Bounds, {'names': ('q', 'p')})  # which say nothing
+    self.assertEqual(pairs['one/min',] + pairs['two/max',], ('q0', 'p1'))
 
   def test_exchanged_bounds_are_a_finding(self):
     self.assertEqual(self.failed(Bounds, {'used': (1, 0)}), 'seeded_constant')
