@@ -316,6 +316,37 @@ class StateTest(OrdersTestCase):
     self.assertIs(found.status, Status.INCONCLUSIVE)
     self.assert_fails(Once, 'zero_randomness')
 
+  def test_a_batch_norm_that_is_used_three_times(self):
+    class Thrice(tiny_models.OneImageModel, abc.ABC):
+      order, decay = (0, 1, 2), 0.9
+
+      def model(self, inputs, training):
+        return self.thrice(inputs, training, (0, 1, 2), 0.9)
+
+      def port(self, inputs, training):
+        return self.thrice(inputs, training, self.order, self.decay)
+
+      def thrice(self, inputs, training, order, decay):
+        given = [inputs, inputs * 2.0, inputs * 3.0]
+        found = {
+          n: slim.batch_norm(
+            given[n],
+            decay=decay,
+            updates_collections=None,
+            is_training=training,
+            scope='bn',
+            reuse=bool(position) or None,
+          )
+          for position, n in enumerate(order)
+        }
+        return found[0] + found[1] + found[2]
+
+    for order in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+      with self.subTest(order=order):
+        self.assert_passes(type('Case', (Thrice,), {'order': order}), 'seeded_constant')
+    other = type('Case', (Thrice,), {'order': (1, 2, 0), 'decay': 0.85})
+    self.assert_fails(other, 'seeded_constant')
+
   def test_state_that_another_operation_reads(self):
     class Power(tiny_models.OneModel, abc.ABC):
       """An estimate that the forward pass writes, and also reads, in no order."""
