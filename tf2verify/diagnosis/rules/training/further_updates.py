@@ -1,4 +1,4 @@
-"""Variables that one more optimizer updates on one side than on the other."""
+"""Variables that other optimizers, or one more of them, update on one side than on the other."""
 
 from collections import Counter
 
@@ -49,7 +49,50 @@ def updated_by_another(evidence: TrainingEvidence) -> Cause | None:
       explains=_EXPLAINS,
       variables=tuple(fewer),
     )
-  return None
+  return _updated_by_the_other(evidence)
+
+
+def _updated_by_the_other(evidence: TrainingEvidence) -> Cause | None:
+  """Names variables for which the port keeps what it keeps for others that TF1 updates otherwise.
+
+  Which optimizer updates a variable, what is kept for it tells: where two keep different slots.
+  """
+  to_tf1 = {tf2: tf1 for tf1, tf2 in evidence.pairs}
+  ones, others = (_roles(step) for step in evidence.steps)
+  others = {to_tf1.get(name, name): roles for name, roles in others.items()}
+  agreeing = [p.name for p in evidence.moves if not p.differs_clearly]
+  wrong: dict[tuple[str, str], list[str]] = {}
+  for pair in evidence.moves:
+    own = ones.get(pair.name), others.get(pair.name)
+    if not pair.differs_clearly or None in own:
+      continue
+    as_in_tf1 = [n for n in agreeing if ones.get(n) == own[0] and others.get(n) != own[1]]
+    as_in_port = [n for n in agreeing if others.get(n) == own[1] and ones.get(n) != own[0]]
+    if as_in_tf1 and as_in_port:
+      wrong.setdefault((as_in_tf1[0], as_in_port[0]), []).append(pair.name)
+  if len(wrong) != 1:
+    return None
+  (((one, other), names),) = wrong.items()
+  return Cause(
+    f'{listed(names)}: TF1 updates {_them(names)} with the optimizer of {one}, and the port with '
+    f'that of {other}: give {_them(names)} to the optimizer of {one} in the port',
+    f'the port keeps {_kept(others[names[0]])} of {_them(names)}, TF1 {_kept(ones[names[0]])}',
+    explains=_EXPLAINS,
+    variables=tuple(names),
+  )
+
+
+def _roles(step: TrainingStep) -> dict[str, frozenset[str]]:
+  """Returns the roles of what is kept for each variable."""
+  found: dict[str, set[str]] = {}
+  for slot in step.slots:
+    if slot.variable and slot.role not in (*COUNTS, SHADOW):
+      found.setdefault(slot.variable, set()).add(slot.role)
+  return {name: frozenset(roles) for name, roles in found.items()}
+
+
+def _kept(roles: frozenset[str]) -> str:
+  return listed(sorted(roles)) or 'nothing'
 
 
 def _slots(step: TrainingStep) -> Counter[tuple[str, str]]:
