@@ -98,6 +98,7 @@ from tf2verify.diagnosis.rules.training.centering import centering
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
+from tf2verify.diagnosis.rules.training.decays import decayed_variables
 from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.own_steps import own_clipping, slot_starts
@@ -216,6 +217,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('averages_at_rest', TrainingEvidence, parts.averages_at_rest),
   Rule('pruned', TrainingEvidence, parts.pruned),
   Rule('updated_by_another', TrainingEvidence, updated_by_another),
+  Rule('decayed_variables', TrainingEvidence, decayed_variables),
   Rule('clipping', TrainingEvidence, clipping),
   Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
   Rule('repeated_rows', TrainingEvidence, repeated_rows),
