@@ -33,7 +33,8 @@ def checked(
       decides is decided.
   """
   findings = orders.checked(stage, case, alone)
-  if not findings.differences or not stage.compares_sides:
+  # Before variables are paired none is interchangeable, and a port that cannot be called has none.
+  if not findings.differences or not stage.compares_sides or not case.is_paired:
     return findings
   derived = case.pairing.derived
   for exchange in () if derived is None else derived.interchangeable:

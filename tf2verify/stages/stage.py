@@ -87,6 +87,11 @@ class CaseUnderTest:
     self.tf2.present(pairing.presentation())
     return pairing
 
+  @property
+  def is_paired(self) -> bool:
+    """Whether a stage has asked for the pairs of variables."""
+    return 'pairing' in self.__dict__
+
   def pair_by(self, pairing: Pairing) -> None:
     """Pairs the variables otherwise from now on."""
     for name in ('trained_by_tf1', 'rightly_frozen', '_frozen'):
