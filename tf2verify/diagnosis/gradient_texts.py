@@ -27,13 +27,14 @@ def gradient_text(sources: Sequence[Source]) -> str:
 
 
 def _of_gradients(source: Source) -> Sequence[GraphDifference]:
-  stops = [
-    one
-    for one in source.differences
-    if one.aspect is GraphAspect.GRADIENT
+  stops = any(
+    one.aspect is GraphAspect.GRADIENT
     and STOPS.intersection((*(one.tf1_value or ()), *(one.tf2_value or ())))
-  ]
-  return stops or source.differences
+    for one in source.differences
+  )
+  # What one side lacks may be what scales the gradient, around the stop.
+  kept = [one for one in source.differences if one.aspect is not GraphAspect.REPLACED]
+  return kept if stops else source.differences
 
 
 def stops_text(sources: Sequence[Source]) -> str:
