@@ -63,7 +63,7 @@ def with_experiments(
     found = repairing.by_one_edit(step_edits(looking)) or repairing.found(looking)
     told, found = _told(diagnosis, evidence, bench, found)
     simpler = None
-    doubtful = any(_is_doubtful(looking, one) for one in found.mistakes)
+    doubtful = any(_is_doubtful(looking, told, one) for one in found.mistakes)
     if doubtful or _is_unexplained(told, found):
       simpler = repairing.by_one_edit(line_edits(looking))
     if simpler is None or not simpler.mistakes:
@@ -110,10 +110,12 @@ def _is_unexplained(diagnosis: Diagnosis, found: Found) -> bool:
   )
 
 
-def _is_doubtful(looking: Looking, mistake: Mistake) -> bool:
+def _is_doubtful(looking: Looking, told: Diagnosis, mistake: Mistake) -> bool:
   """Returns whether what was found may be how a simpler mistake looks."""
-  is_scaled = looking.is_of_step and mistake.is_scaled
-  return is_scaled or _is_of_order(looking, mistake) or _reads_others(looking, mistake)
+  if (looking.is_of_step and mistake.is_scaled) or _is_of_order(looking, mistake):
+    return True
+  rules = [one.rule for one in told.causes if one.experiment is mistake.experiment]
+  return rules == [BY_EXPERIMENT] and _reads_others(looking, mistake)
 
 
 def _is_of_order(looking: Looking, mistake: Mistake) -> bool:
