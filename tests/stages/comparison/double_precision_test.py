@@ -1,6 +1,7 @@
 """Right ports whose operations round otherwise, and ports that only look like it."""
 
 import abc
+import functools
 from unittest import mock
 
 import keras
@@ -283,7 +284,7 @@ class DoublePrecisionTest(LadderTestCase):
     self.assertIs(stage.status, tf2verify.Status.FAILED)
     self.assertNotIn(_EXPLAINED, ' '.join(stage.notes))
 
-  def _judged(self, *tensors, size=2.0, difference=None):
+  def _judged(self, *tensors, size=2.0, difference=None, lined_up=False):
     """Returns the kinds of tensors, each given by the errors of both sides and the noise of TF1."""
     suspects, judged, errors = [], [], {}
     for number, (tf1, tf2, noise) in enumerate(tensors):
@@ -292,7 +293,7 @@ class DoublePrecisionTest(LadderTestCase):
       judged.append((found, NoiseVerdict(Kind.DIFFERENT, difference or tf2, noise, size)))
       errors[found.key] = double_precision._Errors(apart=1e-14, tf1=tf1, tf2=tf2)
     with mock.patch.object(double_precision, '_errors', return_value=errors):
-      after = double_precision.explained(suspects, Sorted(tuple(judged)), list)
+      after = double_precision.explained(suspects, Sorted(tuple(judged)), list, lined_up=lined_up)
     self.assertIn(_EXPLAINED, after.notes[0])
     return [noise.kind for _, noise in after.judged]
 
@@ -306,8 +307,9 @@ class DoublePrecisionTest(LadderTestCase):
 
   def test_values_of_tf1_that_are_nothing_but_rounding(self):
     """A gradient that is zero in exact arithmetic, below a root: the port's is."""
-    self.assertEqual(self._judged((0.6, 1e-7, 1e-9), difference=1.2), [Kind.ROUNDING])
-    self.assertEqual(self._judged((1e-7, 0.6, 1e-9), difference=1.2), [Kind.DIFFERENT])
+    judged = functools.partial(self._judged, difference=1.2, lined_up=True)
+    self.assertEqual(judged((0.6, 1e-7, 1e-9)), [Kind.ROUNDING])
+    self.assertEqual(judged((1e-7, 0.6, 1e-9)), [Kind.DIFFERENT])
 
   def test_each_tensor_has_to_be_rounding(self):
     """One that noise excuses, and is further from TF1's own error, hides no other one."""

@@ -230,6 +230,7 @@ class Comparison:
     inspect_port: operation_noise.Inspect | None = None,
     further: rounding.Judge | None = None,
     decides: bool = True,
+    lined_up: bool = False,
   ) -> None:
     """Takes what rounding explains out of the differences since this was last called.
 
@@ -242,13 +243,14 @@ class Comparison:
       further: judges what is left.
       decides: whether outputs of which rounding changes too much make the stage inconclusive; not
         where another run has compared them.
+      lined_up: as `double_precision.explained`.
     """
     suspects, self._suspects = self._suspects, []
     if tf1 is not None and any(draw.in_loop for draw in tf1.random_draws):
       return  # no two runs draw alike
     found = kernels.sort_out(suspects, rerun, here, 0 if tf1 is None else tf1.narrow_bits)
     if inspect is not None:
-      found = operation_noise.excused(suspects, found, inspect, inspect_port)
+      found = operation_noise.excused(suspects, found, inspect, inspect_port, lined_up)
     found = found if further is None else further(suspects, found)
     self._notes += found.notes
     sorted_out = {id(known): replacement for known, replacement in found.replacements}

@@ -24,7 +24,8 @@ _LEFT = 1e-2
 _SAME = 1e-7  # relative
 # Of the greatest element: of more the port must not lose more digits than the reference.
 _SMALL = 1e-3
-_LARGE = 1.0  # more is no rounding
+_LARGE = 0.1  # more is no rounding
+_LINED_UP = 1.0  # the same where roundings line up, and another run has agreed
 # How many times the error of the reference that of the port may be; and where it has that of steps
 # before, which a batch norm in single operations passes on ten times as large as a fused one.
 FACTOR = 4.0
@@ -85,6 +86,7 @@ def explained(
   found: Sorted,
   graphs: Graphs,
   targets: Targets = Targets(),
+  lined_up: bool = False,
 ) -> Sorted:
   """Returns the judgement of small differences by both sides computed with 64 bits.
 
@@ -95,12 +97,14 @@ def explained(
     found: what moves of inputs and values have shown.
     graphs: returns the run of both sides; it is asked only if that may explain something.
     targets: where these have what is compared.
+    lined_up: whether roundings line up in this run, and nothing differs in another one.
 
   Returns:
     `found`, with those differences as rounding that are, if all that are left are.
   """
   wrong = {id(d): noise for d, noise in found.judged if noise.kind is Kind.DIFFERENT}
-  if not wrong or any(not noise.difference <= _LARGE * noise.size for noise in wrong.values()):
+  most = _LINED_UP if lined_up else _LARGE
+  if not wrong or any(not noise.difference <= most * noise.size for noise in wrong.values()):
     return found
   is_small = all(noise.difference <= _SMALL * noise.size for noise in wrong.values())
   left = [suspect for suspect in suspects if id(suspect.difference) in wrong]
@@ -110,13 +114,15 @@ def explained(
   if len(errors) < len(left):
     return found
   may_lose_digits = is_small or targets.after_others
-  most = FACTOR_LATER if targets.after_others and is_small else FACTOR
-  most = most if may_lose_digits else 1.0
+  times_tf1 = FACTOR_LATER if targets.after_others and is_small else FACTOR
+  times_tf1 = times_tf1 if may_lose_digits else 1.0
   # That one run of TF1 rounds little may be chance, which the noise of several runs is not: it has
   # the rounding of all steps before, too. Of a large difference without any it excuses nothing.
   noises = {s.key: wrong[id(s.difference)].ratio if may_lose_digits else math.inf for s in left}
   times = {
-    key: min((one.ratio / most, one.ratio, _OF_TF1), (_beyond(noises[key]), noises[key], _OF_NOISE))
+    key: min(
+      (one.ratio / times_tf1, one.ratio, _OF_TF1), (_beyond(noises[key]), noises[key], _OF_NOISE)
+    )
     for key, one in errors.items()
   }
   worst = max(times, key=lambda key: times[key][0])

@@ -53,6 +53,7 @@ def excused(
   found: Sorted,
   inspect: Inspect,
   inspect_port: Inspect | None = None,
+  lined_up: bool = False,
 ) -> Sorted:
   """Returns the judgement of small differences by the rounding of the operations.
 
@@ -63,13 +64,16 @@ def excused(
     found: what moves of inputs and values have shown.
     inspect: repeats the run of the reference.
     inspect_port: repeats that of the port.
+    lined_up: as `double_precision.explained`.
 
   Returns:
     `found`, unless that explains all of them.
   """
   if inspect_port is not None:
     port = inspect_port
-    found = double_precision.explained(suspects, found, lambda: (inspect(), port()))
+    found = double_precision.explained(
+      suspects, found, lambda: (inspect(), port()), lined_up=lined_up
+    )
   wrong = [noise for _, noise in found.judged if noise.kind is Kind.DIFFERENT]
   if not wrong or any(not noise.difference <= _SMALL * noise.size for noise in wrong):
     return found

@@ -210,7 +210,10 @@ def _compare(
     inspect = functools.partial(case.tf1.inspectable, run)
     port = functools.partial(case.inspectable_port, run)
     here = here_of(case.tf1.filled_on_current_tf(run))
-    part.excuse_rounding(tf1, rerun_of(again), here, inspect, port, decides=decides)
+    lined_up = not (decides or comparison.differences)
+    part.excuse_rounding(
+      tf1, rerun_of(again), here, inspect, port, decides=decides, lined_up=lined_up
+    )
     leave_out(part, inspect, tf1.run)
   comparison.repeatable(run)
 
