@@ -95,6 +95,53 @@ class WideInside(tiny_models.OneModel, abc.ABC):
     return v1.get_variable('scale', []) * self.computed(inputs, tf.float32)
 
 
+class Slopes(tiny_models.OneModel, abc.ABC):
+  """A gradient of normalized units, which are all the same where all weights are."""
+
+  floor = 1e-8
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((6, 6))
+
+  def model(self, inputs, training):
+    scores = self.scores(inputs, tf.nn.moments)
+    return self.slopes(v1.gradients(scores, [inputs])[0], 1e-8)
+
+  def port(self, inputs, training):
+    def moments(h, axes, keepdims):
+      mean = tf.reduce_mean(h, axes, keepdims=keepdims)
+      return mean, tf.reduce_mean((h - mean) ** 2, axes, keepdims=keepdims)
+
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch(inputs)
+      scores = self.scores(inputs, moments)
+    return self.slopes(tape.gradient(scores, inputs), self.floor)
+
+  def scores(self, inputs, moments):
+    kernel, weights, gamma, beta = (
+      v1.get_variable(name, shape)
+      for name, shape in (
+        ('kernel', [6, 12]),
+        ('weights', [12, 1]),
+        ('gamma', [12]),
+        ('beta', [12]),
+      )
+    )
+    h = tf.nn.softplus(tf.matmul(inputs, kernel))
+    mean, variance = moments(h, [-1], keepdims=True)
+    net = (h - mean) * tf.math.rsqrt(variance + 1e-12) * gamma + beta
+    return tf.matmul(net, weights)[:, 0]
+
+  def slopes(self, gradient, floor):
+    return tf.sqrt(tf.reduce_sum(tf.square(gradient), 1) + floor)
+
+
+class OtherFloor(Slopes, abc.ABC):
+  """A mistake that is as small."""
+
+  floor = 1.4e-8
+
+
 class Halved(tiny_models.OneModel, abc.ABC):
   """A port that rounds to 16 bits on the way, in a part that is small."""
 
@@ -278,6 +325,13 @@ class DoublePrecisionTest(LadderTestCase):
       (note,) = (note for note in stage.notes if _EXPLAINED in note)
       times = float(note.partition('which is ')[2].partition(' times')[0])
       self.assertGreater(times, FACTOR)
+
+  def test_nothing_but_rounding_in_tf1(self):
+    stage = _stage(Slopes, 'zero_randomness')
+    self.assertIs(stage.status, tf2verify.Status.PASSED, stage.to_text())
+    self.assertIn(_EXPLAINED, ' '.join(stage.notes), stage.to_text())
+    stage = _stage(OtherFloor, 'zero_randomness')
+    self.assertIs(stage.status, tf2verify.Status.FAILED)
 
   def test_rounding_to_fewer_bits_is_none_of_32(self):
     stage = _stage(Halved, 'zero_randomness')

@@ -178,7 +178,7 @@ class FaultTest(LadderTestCase):
         )
 
     text = self.assert_first_failure(
-      Case, STAGE, 'initial value second/kernel', 'or one seed serves two of them'
+      Case, STAGE, 'initial value second/kernel', 'one seed serves two of them'
     )
     self.assertNotIn('initial value first/kernel', text)
 

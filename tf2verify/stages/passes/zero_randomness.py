@@ -204,13 +204,13 @@ def _compare(
     decides: whether outputs of which rounding changes too much make the stage inconclusive.
   """
   tf1, tf2 = observed
+  lined_up = not (decides or comparison.differences)
   with comparison.unless_drawn_in_a_loop(tf1) as part:
     part.outputs(tf1, tf2, case.tolerance)
     part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
     inspect = functools.partial(case.tf1.inspectable, run)
     port = functools.partial(case.inspectable_port, run)
     here = here_of(case.tf1.filled_on_current_tf(run))
-    lined_up = not (decides or comparison.differences)
     part.excuse_rounding(
       tf1, rerun_of(again), here, inspect, port, decides=decides, lined_up=lined_up
     )
