@@ -115,7 +115,8 @@ def _is_doubtful(looking: Looking, told: Diagnosis, mistake: Mistake) -> bool:
   if (looking.is_of_step and mistake.is_scaled) or _is_of_order(looking, mistake):
     return True
   rules = [one.rule for one in told.causes if one.experiment is mistake.experiment]
-  return rules == [BY_EXPERIMENT] and _reads_others(looking, mistake)
+  is_vague = rules == [BY_EXPERIMENT] and not looking.is_of_step
+  return is_vague and _reads_others(looking, mistake)
 
 
 def _is_of_order(looking: Looking, mistake: Mistake) -> bool:

@@ -75,8 +75,9 @@ class WrittenOutTest(parameterized.TestCase):
 
     found = tf2verify.verify(Case, stages=['zero_randomness']).first_failure
     (cause,) = found.diagnosis.causes
-    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, found.to_text())
-    self.assertIn('the port lacks AddV2(y=1)', cause.text)
+    self.assertTrue(cause.is_proven, found.to_text())
+    self.assertIn('(add c=1): correct the map', cause.text)
+    self.assertIn('missing in tf2: AddV2(y=1)', found.to_text())
     first = found.diagnosis.sources[0]
     self.assertIn('tf.sigmoid(f + 1.0)', first.tf1_source.code, found.to_text())
     # Gates in another order are no difference.
