@@ -22,8 +22,6 @@ _DEEPEST = 8
 _MOST_OBJECTS = 20_000
 _LEAVES = (str, bytes, bool, int, float, complex, type, types.ModuleType, np.ndarray, tf.Tensor)
 _COUNTS = ('iterations', 'global_step')
-# A number with a fraction that is called so, and has none, counts as well.
-_COUNTED = (*_COUNTS, 'step', 'steps', 'iteration', 'count', 'counter', 't')
 _RATES = ('learning_rate', 'lr', 'rate')
 _UNNAMED = 'values'
 # Attributes by which TensorFlow keeps track of what an object holds under other names.
@@ -65,12 +63,12 @@ class OptimizerParts:
 
   def count(self) -> int | None:
     """Returns the number of steps, where one variable of its own says so."""
-    found = [held for held in self.variables if held.word() in _COUNTS and _is_count(held)]
+    found = [held for held in self.variables if held.word() in _COUNTS and _is_count(held.variable)]
     return int(found[0].variable) if len(found) == 1 else None
 
   def counts(self) -> tuple[tuple[str, int], ...]:
     """Returns all variables that may count steps, by their place."""
-    found = (held for held in self.variables if _is_count(held))
+    found = (held for held in self.variables if _is_count(held.variable))
     return tuple(
       ('/'.join(str(key) for key, _ in held.trail), int(held.variable)) for held in found
     )
@@ -82,7 +80,7 @@ class OptimizerParts:
       if id(held.variable) in model or held.word() in _RATES:
         continue
       name = variable_name(held.variable)
-      if _is_count(held):
+      if _is_count(held.variable):
         yield SlotVariable('step count', '', name, held.variable)
         continue
       role, owner, word = _role_and_owner(held, variables)
@@ -202,12 +200,8 @@ def _attributes(current: Any) -> Iterator[tuple[str, Any]]:
           yield name, value
 
 
-def _is_count(held: HeldVariable) -> bool:
-  variable = held.variable
-  if variable.shape.rank != 0:
-    return False
-  is_called = variable.dtype.is_floating and held.word().lower() in _COUNTED
-  return bool(variable.dtype.is_integer or (is_called and float(variable).is_integer()))
+def _is_count(variable: Any) -> bool:
+  return bool(variable.dtype.is_integer and variable.shape.rank == 0)
 
 
 def _role_and_owner(held: HeldVariable, variables: Sequence[Any]) -> tuple[str, str, str]:

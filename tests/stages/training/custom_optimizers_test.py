@@ -211,19 +211,6 @@ class CustomOptimizersTest(parameterized.TestCase, LadderTestCase):
 
     self.assert_first_failure(with_optimizer(Late), STAGE, 'global step')
 
-  def test_a_count_with_a_fraction(self):
-    class Counting(OwnAdam):
-      def __init__(self):
-        super().__init__()
-        self.step = tf.Variable(0.0, trainable=False)
-
-      def apply(self, gradients, variables):
-        super().apply(gradients, variables)
-        self.step.assign_add(1.0)
-
-    found = self.compared(with_optimizer(Counting))
-    self.assertNotIn('only tf2 keeps', found.to_text())
-
   def test_slots_that_differ(self):
     class Off(OwnAdam):
       def apply(self, gradients, variables):
