@@ -321,6 +321,7 @@ def steps_of(known: GraphDifference) -> int:
 
 
 def difference_text(known: GraphDifference) -> str:
+  """Returns what the port has at a place, and tf1, as a clause."""
   op = f'{known.op} ({known.op_type})'
   if known.aspect is GraphAspect.GRADIENT:
     return _path_text(known)

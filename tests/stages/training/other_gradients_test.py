@@ -63,8 +63,19 @@ class OwnRms:
     for gradient, variable, square, step in rows:
       square.assign(0.95 * square + 0.05 * gradient**2)
       root = tf.sqrt(square) + 1e-6 if self.outside else tf.sqrt(square + 1e-6)
+      root = self.bounded(root)
       step.assign(0.5 * step + 0.01 * gradient / root)
       variable.assign_sub(step)
+
+  def bounded(self, root):
+    return root
+
+
+class OwnBounded(OwnRms):
+  """What only large gradients show."""
+
+  def bounded(self, root):
+    return tf.minimum(root, 50.0)
 
 
 class Trained(tf2verify.EquivalenceCase, abc.ABC):
@@ -157,6 +168,10 @@ class OtherGradientsTest(parameterized.TestCase):
     found = self._found(lambda _: OwnRms(outside), tf2_train_step=own_step)
     said = [one for one in found if 'would not at gradients that are' in one]
     self.assertLen(said, int(outside), found)
+
+  def test_large_gradients_of_an_optimizer_that_tells_nothing(self):
+    found = self._found(lambda _: OwnBounded(False), tf2_train_step=own_step)
+    self.assertIn('at gradients that are 1000 times as large', ' '.join(found))
 
   @parameterized.parameters(True, False)
   def test_a_variable_that_a_loop_reads(self, outside):

@@ -71,6 +71,7 @@ class BothSides:
     # By counts of steps: a diagnosis asks again once the sides are closed.
     self._rates: dict[int, tuple[float, float]] = {}
     self._nearest: int | None = None
+    self._ahead: int | None = None
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -182,9 +183,10 @@ class BothSides:
     if wanted:
       reference, _ = self._sides
       schedule = self._schedule_like_tf1()
-      one, _ = self._taken[-1]
-      further = 0 if one.global_step is None else schedule.count - one.global_step
-      others = schedule.rates([max(n + further, 0) for n in wanted])
+      if self._ahead is None:  # further steps, which are forgotten, count in the port alone
+        one, _ = self._taken[-1]
+        self._ahead = 0 if one.global_step is None else schedule.count - one.global_step
+      others = schedule.rates([max(n + self._ahead, 0) for n in wanted])
       both = zip(reference.rates(wanted), others, strict=True)
       self._rates.update(zip(wanted, both, strict=True))
     found = [self._rates[count] for count in counts]

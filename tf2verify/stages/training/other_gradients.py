@@ -52,15 +52,15 @@ def other_gradients(step: RelatedStep, as_differentiated: bool = False) -> list[
       return []
     with contextlib.ExitStack() as opened:
       sides = [opened.enter_context(contextlib.closing(_Side(s))) for s in (step.tf1, step.tf2)]
-      found: list[str] = []
       tf1, tf2 = sides
-      if tf1.trained() and tf2.trained() and not as_differentiated:
-        found = list(_told(step, tf1, tf2, _FACTORS))
       # What an optimizer of somebody's own is given is not known. And a clipping that every step
       # reaches hides factors before it, all but where the gradients are small.
-      for side in () if found else sides:
-        side.target = gradient_target
-      return found or list(_told(step, tf1, tf2, _FACTORS[:1]))
+      is_known = tf1.trained() and tf2.trained()
+      tries = is_known and not as_differentiated
+      if found := list(_told(step, tf1, tf2, _FACTORS)) if tries else []:
+        return found
+      tf1.target = tf2.target = gradient_target
+      return list(_told(step, tf1, tf2, _FACTORS[:1] if is_known else _FACTORS))
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return []  # of what cannot be run alone nothing is known
   except _NotGiven as reason:
