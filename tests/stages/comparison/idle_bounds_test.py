@@ -134,6 +134,27 @@ class Trusting(Rewarded, abc.ABC):
     return loss
 
 
+class Shortened(Trusting, abc.ABC):
+  """Gradients whose global norm is never below the bound, as the case has it."""
+
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    clipped, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 0.25)
+    pairs = zip(clipped, variables, strict=True)
+    return tf.group(*(v1.assign_sub(variable, 0.1 * one) for one, variable in pairs))
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    variables = [one.value for one in layer.trainable_variables]
+    gradients = tape.gradient(loss, variables)
+    norm = tf.linalg.global_norm(gradients)
+    for gradient, variable in zip(gradients, variables, strict=True):
+      short = gradient * (0.25 / norm)
+      variable.assign_sub(0.1 * (tf.where(norm > 0.25, short, gradient) if self.guarded else short))
+    return loss
+
+
 class IdleBoundsTest(absltest.TestCase):
   def test_a_recorded_graph_that_does_not_run_here_is_told(self):
     refused = NotApplicable('the recorded graph is not run here')
@@ -195,6 +216,15 @@ class IdleBoundsTest(absltest.TestCase):
         found = tf2verify.verify(case, ['training_steps']).stages[-1]
         self.assertIs(found.status, Status.PASSED, found.to_text())
         said = [one for one in found.blind_spots if 'a choice (where) of another value or 1' in one]
+        self.assertEqual(len(said), 0 if guarded else 1, found.to_text())
+
+  def test_clipping_that_every_step_reaches(self):
+    for guarded in (True, False):
+      with self.subTest(guarded=guarded):
+        case = type('Case', (Shortened,), {'guarded': guarded})
+        found = tf2verify.verify(case, ['training_steps']).stages[-1]
+        self.assertIs(found.status, Status.PASSED, found.to_text())
+        said = [one for one in found.blind_spots if 'tf1 has Minimum with 4 at' in one]
         self.assertEqual(len(said), 0 if guarded else 1, found.to_text())
 
   def test_choice_in_rounds_of_which_the_first_take_one_side(self):

@@ -14,7 +14,7 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.made_up_for import result_tensors
 
 # Of the values before a bound; in some of them it is reached.
-_FACTORS = (2.0, -2.0, 6.0, -6.0, 30.0, -30.0, 1e3, -1e3)
+_FACTORS = (2.0, -2.0, 6.0, -6.0, 30.0, -30.0, 1e3, -1e3, 0.1, 1e-3)
 _MOST_BEFORE, _MOST_TRIED = 40, 4
 # A bound that is reached by little may matter as little as rounding: of several both agree.
 _MOST_REACHED = 3
@@ -22,6 +22,7 @@ _MOST_REACHED = 3
 _MOST_OPERATIONS = 1500
 # Of the greatest element: what is less is rounding.
 _SAME = 1e-4
+_COMMON = (0.0, 0.5, 1.0, 2.0)
 
 _Graphs = tuple[OpGraph, OpGraph]
 _Runs = tuple[GraphRun, GraphRun]
@@ -56,7 +57,7 @@ class TriedBounds:
     """
     self._graphs = graphs
     self._runs = runs
-    self._targets = targets
+    self._targets = [one for one in targets if all(one in graph.targets() for graph in graphs)]
     self._values: tuple[_Values, _Values] | None = None
 
   def is_on_both_sides(
@@ -135,28 +136,32 @@ class TriedBounds:
     before, after = self._results(({}, {})), self._results(given)
     if before is None or after is None:
       return False
-    changed = [n for n, old in enumerate(before[0]) if not _is_same(old, after[0][n])]
-    finite = all(bool(np.isfinite(after[0][n]).all()) for n in changed)
-    return bool(changed) and finite and all(_is_same(*pair) for pair in zip(*after, strict=True))
+    # Where both have another layout, or a count of steps another kind of number, nothing is seen.
+    seen = [n for n, pair in enumerate(before) if _is_same(*pair)]
+    changed = [n for n in seen if not _is_same(before[n][0], after[n][0])]
+    finite = all(bool(np.isfinite(after[n][0]).all()) for n in changed)
+    return bool(changed) and finite and all(_is_same(*after[n]) for n in seen)
 
   def _results(
     self, given: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
-  ) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
+  ) -> list[tuple[np.ndarray, np.ndarray]] | None:
     found = []
     for graph, run, ones in zip(self._graphs, self._runs, given, strict=True):
       values = run.refetched(result_tensors(graph, self._targets), ones)
       if values is None:
         return None
-      found.append([value for value in values if value.dtype.kind == 'f'])
-    one, other = found
-    return (one, other) if len(one) == len(other) else None
+      found.append(values)
+    return list(zip(*found, strict=True))
 
 
 _Values = dict[str, np.ndarray]
 
 
 def _floating(graph: OpGraph, run: GraphRun) -> _Values:
-  """Returns the floating tensors of a run that are not the same number everywhere."""
+  """Returns the floating tensors of a run that are not the same number everywhere.
+
+  Of scalars, such as a norm, those that are no common number.
+  """
   names = [
     tensor
     for op in graph.ops
@@ -168,11 +173,18 @@ def _floating(graph: OpGraph, run: GraphRun) -> _Values:
   if values is None:
     return {}
   known = zip(names, values, strict=True)
-  return {name: v for name, v in known if v.size > 1 and np.ptp(v) > 0 and np.isfinite(v).all()}
+  return {name: v for name, v in known if _tells(v) and np.isfinite(v).all()}
+
+
+def _tells(value: np.ndarray) -> bool:
+  """Returns whether two tensors of the same value are hardly so by chance."""
+  if value.size == 1:
+    return float(value.reshape(())) not in _COMMON
+  return value.size > 1 and bool(np.ptp(value) > 0)
 
 
 def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
-  if one.shape != other.shape:
+  if one.shape != other.shape or not {one.dtype.kind, other.dtype.kind} <= set('fiub'):
     return False
   first, second = one.astype(np.float64), other.astype(np.float64)
   size = float(np.max(np.abs(first), initial=0.0))
