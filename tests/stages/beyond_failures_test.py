@@ -250,6 +250,33 @@ class BeyondFailuresTest(parameterized.TestCase):
     self.assertIn('epsilon', said, text)
     self.assertIn('0.002', said, text)
 
+  def test_a_clipping_that_is_tried_leaves_the_schedule(self):
+    """The step in which larger gradients are tried counts in the port alone."""
+
+    def train_op(case, loss):
+      step = v1.train.get_or_create_global_step()
+      rate = v1.train.piecewise_constant(step, [2], [0.5, 0.1])
+      optimizer = v1.train.GradientDescentOptimizer(rate)
+      gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+      gradients, _ = tf.clip_by_global_norm(gradients, 0.03)
+      return optimizer.apply_gradients(zip(gradients, variables, strict=True), step)
+
+    def optimizer(case):
+      rate = tf.keras.optimizers.schedules.PiecewiseConstantDecay([2], [0.5, 0.1])
+      return tf.keras.optimizers.SGD(rate, global_clipnorm=3.0)
+
+    verdicts, text = self.verified(
+      activation=staticmethod(tf.nn.relu),
+      make_tf1_train_op=train_op,
+      make_tf2_optimizer=optimizer,
+      clipped=lambda self, gradients: gradients,
+      training_steps_to_take=4,
+    )
+    said = self.causes(verdicts['training_steps'])
+    self.assertIn('global norm, to 3', said, text)
+    self.assertNotIn('learning rate', said, text)
+    self.assertNotIn('abandoned', text)
+
   def test_a_missing_variable_leaves_the_loss(self):
     def without_bias(case, inputs, training):
       table = v1.get_variable('table', [6, 4])

@@ -67,7 +67,10 @@ def _of_same_line(graph: OpGraph, position: int) -> list[int]:
   return [
     n
     for n, known in enumerate(graph.ops)
-    if known.op_type == op.op_type and known.source == op.source and not is_backward(known)
+    if known.op_type == op.op_type
+    and known.source == op.source
+    and not is_backward(known)
+    and (len(known.inputs), len(known.outputs)) == (len(op.inputs), len(op.outputs))
   ]
 
 

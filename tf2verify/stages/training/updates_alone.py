@@ -141,12 +141,12 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
       found = _comparison(case, _pairs(steps, number, wanted, moved), number)
       found.excuse_rounding(steps.tf1, again.rerun(number), again.here(number))
       if found.differences:
+        # Before the causes: a clipping is tried in a further step of the port, which counts there.
+        later = [both.take_next() for _ in range(number, count)]
+        of_tf1 += map(_gradients_of, later)
         causes = [*_causes(both, steps, number)]
-        for later in range(number + 1, count + 1):
-          further = both.take_next()
-          of_tf1.append(_gradients_of(further))
-          # Why the learning rates of later steps differ.
-          causes += _causes(both, further, later, frozenset((_RATE,)))
+        for further, other in enumerate(later, number + 1):
+          causes += _causes(both, other, further, frozenset((_RATE,)))
         known = {cause.text: cause for cause in causes}
         looked = None if applied else _inspection(runs, both, again, steps, (of_tf1, moved))
         return _Looked(found, tuple(known.values()), number, looked)
