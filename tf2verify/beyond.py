@@ -6,11 +6,12 @@ port that no earlier stage has named, or if what it compares depends on no earli
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tf2verify.records.diagnosis import Cause, Diagnosis, Source
 from tf2verify.records.difference import Aspect
 from tf2verify.records.experiment import Edit
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import StageVerdict
 
@@ -134,6 +135,9 @@ def _is_new(source: Source, known: Sequence[Source], pairs_are_sure: bool) -> bo
     return pairs_are_sure and all(source.tf1_op != other.tf1_op for other in known)
   if source.experiment is None:
     return False
+  # One mistake can be corrected by several edits, of which another stage may find another one.
+  if _places(source) & {place for other in known for place in _lines(other.began_at)}:
+    return False
   operations = {name for other in known for name in _operations(other)}
   if source.experiment.edit is Edit.SETTING and not _operations(source) & operations:
     settings = {setting for other in known for setting in _settings(other)}
@@ -143,9 +147,12 @@ def _is_new(source: Source, known: Sequence[Source], pairs_are_sure: bool) -> bo
 
 def _places(source: Source) -> set[tuple[str, int]]:
   """Returns the port's lines at a source, and its operations."""
-  known = (source.tf2_source, *source.tf2_lines)
-  lines = {(line.path, line.line) for line in known if line is not None}
+  lines = _lines((source.tf2_source, *source.tf2_lines))
   return lines | {(name, 0) for name in _operations(source)}
+
+
+def _lines(known: Iterable[SourceLine | None]) -> set[tuple[str, int]]:
+  return {(line.path, line.line) for line in known if line is not None}
 
 
 def _operations(source: Source) -> set[str]:

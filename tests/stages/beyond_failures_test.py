@@ -237,6 +237,32 @@ class BeyondFailuresTest(parameterized.TestCase):
       verdicts, text = self.verified(activation=staticmethod(tf.nn.relu), weight=0.25)
     self.assertIs(verdicts['loss'].status, Status.BLOCKED, text)
 
+  def test_one_mistake_that_several_edits_correct(self):
+    """A gate and its rest, exchanged: in training the other order of a difference mends it, too."""
+
+    def gated(inputs, training, is_tf1):
+      table = v1.get_variable('table', [6, 4])
+      net = tf.reduce_sum(tf.nn.embedding_lookup(table, inputs), axis=1)
+      net = v1.layers.dense(net, 4, name='hidden')
+      slope = v1.get_variable('slope', [4])
+      mean = v1.get_variable('mean', [4], trainable=False)
+      if training:
+        now = tf.reduce_mean(net, axis=0)
+        v1.add_to_collection('update_ops', v1.assign(mean, 0.9 * mean + 0.1 * now))
+        mean = now
+      gate = tf.sigmoid((net - mean) / 0.5)
+      if is_tf1:
+        return slope * (1.0 - gate) * net + gate * net
+      return slope * gate * net + (1.0 - gate) * net
+
+    verdicts, text = self.verified(
+      model=lambda self, inputs, training: gated(inputs, training, True),
+      port=lambda self, inputs, training: gated(inputs, training, False),
+      stages=_STAGES[:5],
+    )
+    self.assertIn('exchanged', self.causes(verdicts['zero_randomness']), text)
+    self.assertIs(verdicts['seeded_constant'].status, Status.BLOCKED, text)
+
   def test_other_learning_rate(self):
     verdicts, text = self.verified(activation=staticmethod(tf.nn.relu), learning_rate=0.02)
     self.assertIn('0.02', self.causes(verdicts['training_steps']), text)

@@ -11,15 +11,20 @@ from tf2verify.diagnosis.places import statistics
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import GraphDifference
 from tf2verify.records.experiment import Edit
-from tf2verify.records.op_graph import OpRecord
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.sides.graphs.repairs import Repair
 
 
 def lines_at(place: Place) -> list[tuple[str, int]]:
   """Returns path and number of the port's lines at a place, the most likely one first."""
+  return [(line.path, line.line) for line in _lines_at(place)]
+
+
+def _lines_at(place: Place) -> list[SourceLine]:
   source = place.evidence.source
   lines = (source.tf2_source, source.tf2_start, *source.tf2_lines)
-  return [(line.path, line.line) for line in lines if line is not None]
+  return [line for line in lines if line is not None]
 
 
 def correction(
@@ -29,6 +34,7 @@ def correction(
   said: GraphDifference,
   outputs: tuple[np.ndarray | None, np.ndarray | None],
   repair: Repair,
+  graph: OpGraph,
 ) -> Mistake:
   """Returns an edit as a mistake.
 
@@ -39,6 +45,7 @@ def correction(
     said: what is different.
     outputs: what the port's operation yields, as it is and corrected.
     repair: the edit.
+    graph: of the port.
   """
   as_it_is, corrected = outputs
   record = dataclasses.replace(
@@ -63,6 +70,7 @@ def correction(
     tf1_start=None,
     tf2_start=None,
     is_correction=True,
+    began_at=(*_lines_at(place), *_lines_exchanged(repair, graph)),
     absolute=math.inf,
     relative=math.inf,
   )
@@ -72,3 +80,16 @@ def correction(
   evidence = dataclasses.replace(place.evidence, source=record, standings=())
   at = Place(place.source, evidence, (), frozenset())
   return Mistake((at,), Edit.SETTING, repair)
+
+
+def _lines_exchanged(repair: Repair, graph: OpGraph) -> list[SourceLine]:
+  """Returns the lines that make what operations are to read in place of something else."""
+  other = {(one.op, slot) for one in repair.changes for slot, _ in one.other}
+  other |= {(one.op, one.slot) for one in repair.inputs}
+  read = {
+    op.inputs[slot][0]
+    for op in graph.ops
+    for slot in range(len(op.inputs))
+    if (op.name, slot) in other
+  }
+  return [line for n in sorted(read) if (line := graph.ops[n].source) is not None]

@@ -314,4 +314,4 @@ def _mistake(
   known = None if proposal.like is None else looking.tf1.op_graph.ops[proposal.like]
   both, text = (proposal.tf1, proposal.tf2), proposal.text
   said = GraphDifference(GraphAspect.CORRECTED, op.name, op.op_type, proposal.what, *both, text)
-  return correction(place, op, known, said, outputs, Repair(changes=proposal.changes))
+  return correction(place, op, known, said, outputs, Repair(changes=proposal.changes), line.graph)

@@ -266,7 +266,7 @@ def _mistake(looking: Looking, place: Place, rounds: Sequence[_Round]) -> Mistak
     regions.tf2.end,
   )
   like = looking.tf1.op_graph.ops[regions.tf1.end] if is_near else None
-  return correction(place, op, like, said, (value, None), Repair(inputs=inputs))
+  return correction(place, op, like, said, (value, None), Repair(inputs=inputs), graph)
 
 
 def _by_map(looking: Looking, known: _Round) -> bool:

@@ -123,6 +123,8 @@ class Source:
       counterpart. `absolute` is then by how much the edit changes its outputs, and `tf1_source`
       a line of tf1 that has the setting; None where none or several have it.
     reads_lists: whether it reads what has no value to compare, such as the list of a loop.
+    began_at: of a correction, the port's lines at the place where both sides differ first: an
+      edit of another one of these lines may correct the same mistake.
   """
 
   tf1_op: str
@@ -149,6 +151,7 @@ class Source:
   tf2_start: SourceLine | None = None
   is_correction: bool = False
   reads_lists: bool = False
+  began_at: tuple[SourceLine, ...] = ()
 
   @property
   def has_tf1_place(self) -> bool:
