@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged, Left
 from tf2verify.diagnosis.gradient_places import GradientPlace, Suspicion, gradient_places
+from tf2verify.diagnosis.gradient_stops import GradientStops
 from tf2verify.diagnosis.gradient_texts import gradient_text, stops_text
 from tf2verify.diagnosis.mistakes import Found, Mistake, lines_of
 from tf2verify.records.experiment import Edit, Experiment, Outcome
@@ -42,7 +43,12 @@ class GradientRepairing:
       needed = self._needed(places, before)
     except _NoTime:
       return Found()
-    return self._proven(needed, before.left)
+    mistakes = _in_order(needed)
+    if len(mistakes) != 1 or mistakes[0].edit is not Edit.SETTING:
+      # Where no pair is near a stop, no edit of a pair is possible, or others make up for it.
+      stops = GradientStops(self._bench).mistakes()
+      mistakes = stops if stops and len(stops) <= (len(mistakes) or len(stops)) else mistakes
+    return self._proven(mistakes, before.left)
 
   def _needed(self, places: Sequence[GradientPlace], before: Judged) -> list[GradientPlace]:
     """Returns as few places as the stage passes with; none where it passes with none."""
@@ -112,13 +118,15 @@ class GradientRepairing:
     of_first = self._least([*known, *of_second], first, bool(of_second))
     return [*of_first, *of_second]
 
-  def _proven(self, needed: Sequence[GradientPlace], before: Left) -> Found:
-    """Returns the mistakes at places that are all needed; none where one is not."""
-    mistakes = _in_order(needed)
+  def _proven(self, mistakes: Sequence[Mistake], before: Left) -> Found:
+    """Returns mistakes that are all needed; none where one is not."""
     if not mistakes or not before:
       return Found()
-    judged = self._judged(needed)
-    if judged is None or not judged.passes:
+    try:
+      judged = self._bench.judged([one.repair for one in mistakes])
+    except CannotRepair:
+      return Found()
+    if not judged.passes:
       return Found()
     for one in mistakes:
       others = [known.repair for known in mistakes if known is not one]
