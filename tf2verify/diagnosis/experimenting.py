@@ -12,6 +12,7 @@ from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.patterns.op_text import only_shapes
 from tf2verify.diagnosis.proven_numbers import joined_by_proof
+from tf2verify.diagnosis.python_numbers import python_number_edits
 from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
@@ -60,7 +61,10 @@ def with_experiments(
     if explains_itself and _is_left_out(evidence, diagnosis.run, bench.causes([])):
       return dataclasses.replace(diagnosis, sources=(), growth=(), experimented=True)
     repairing = Repairing(bench, only_first)
-    found = repairing.by_one_edit(step_edits(looking)) or repairing.found(looking)
+    one_edit = repairing.by_one_edit(step_edits(looking))
+    if not one_edit and not diagnosis.causes:
+      one_edit = repairing.by_one_edit(python_number_edits(looking))
+    found = one_edit or repairing.found(looking)
     told, found = _told(diagnosis, evidence, bench, found)
     simpler = None
     doubtful = any(_is_doubtful(looking, told, one) for one in found.mistakes)
