@@ -9,6 +9,9 @@ from tf2verify.records.op_graph import CONSTANT, TARGET, Inserted, NodeChange, O
 from tf2verify.relation.op_pairs import is_backward
 
 _COMMUTATIVE = ('Mul', 'AddV2')
+_SUMS = ('AddV2', 'Sub', 'AddN')
+# How many operations behind a factor the sum is looked for in which it is one of a term.
+_FARTHEST = 6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,15 +100,10 @@ def moves(
     alike: positions of operations of one type, of one operand or of one and a number.
   """
   first = graph.ops[alike[0]]
-  slot, number = operand_of(graph, alike[0])
-  is_alike = all(operand_of(graph, n) == (slot, number) for n in alike)
-  is_of_two = number is None and len(first.inputs) > 1
-  # A number that comes first is another function, of a division say.
-  is_turned = number is not None and slot and first.op_type not in _COMMUTATIVE
-  if not is_alike or is_of_two or is_turned:
+  taken = _taken_out(graph, alike)
+  if taken is None:
     return
-  out = tuple(NodeChange(graph.ops[n].name, op_type='Identity', reads=(slot,)) for n in alike)
-  said = first.op_type if number is None else f'{first.op_type}({value_text(number)})'
+  out, said, slot, number = taken
   producers = [graph.ops[n].inputs[slot][0] for n in alike]
   forward = [[r for r, _ in consumers[n] if not is_backward(graph.ops[r])] for n in alike]
   readers = [found[0] for found in forward if len(found) == 1]
@@ -119,6 +117,72 @@ def moves(
       changes = _joined(out, put.changes) if put.place.startswith(there) else None
       if changes is not None:
         yield Move(changes, f'{said} ({first.name})', f'{here} {one.name}', put.place, number)
+
+
+def to_other_terms(
+  graph: OpGraph,
+  consumers: Sequence[Sequence[tuple[int, int]]],
+  line: Sequence[int],
+  position: int,
+) -> Iterator[Move]:
+  """Yields an operation moved behind others of its line, and to the other terms of a sum.
+
+  Args:
+    graph: the port's.
+    consumers: for every operation, who reads it.
+    line: positions of the operations of its line.
+    position: of an operation of one operand, or of one and a number.
+  """
+  taken = _taken_out(graph, [position])
+  if taken is None:
+    return
+  out, said, slot, number = taken
+  here = graph.ops[graph.ops[position].inputs[slot][0]].name
+  own = graph.ops[position]
+  for n in dict.fromkeys([*_other_terms(graph, consumers, position), *line]):
+    if n == position or graph.ops[n].is_leaf or graph.ops[n].outputs[:1] == ():
+      continue
+    put = next(insertions(graph, consumers, [n], own.op_type, number), None)
+    changes = (
+      _joined(out, put.changes) if put is not None and put.place.startswith('after') else None
+    )
+    if put is not None and changes is not None:
+      yield Move(changes, f'{said} ({own.name})', f'after {here}', put.place, number)
+
+
+def _other_terms(
+  graph: OpGraph, consumers: Sequence[Sequence[tuple[int, int]]], position: int
+) -> Iterator[int]:
+  """Yields what is added to what is computed of an operation, in the first sum behind it."""
+  for _ in range(_FARTHEST):
+    readers = [n for n, _ in consumers[position] if not is_backward(graph.ops[n])]
+    if len(readers) != 1:
+      return
+    (reader,) = readers
+    if graph.ops[reader].op_type in _SUMS:
+      yield from (n for n, _ in graph.ops[reader].inputs if n != position)
+      return
+    position = reader
+
+
+def _taken_out(
+  graph: OpGraph, alike: Sequence[int]
+) -> tuple[tuple[NodeChange, ...], str, int, float | None] | None:
+  """Returns operations left out, what they are as text, which input they change, and their number.
+
+  None where they are not all alike, or no operations of one operand, or of one and a number.
+  """
+  first = graph.ops[alike[0]]
+  slot, number = operand_of(graph, alike[0])
+  is_alike = all(operand_of(graph, n) == (slot, number) for n in alike)
+  is_of_two = number is None and len(first.inputs) > 1
+  # A number that comes first is another function, of a division say.
+  is_turned = number is not None and slot and first.op_type not in _COMMUTATIVE
+  if not is_alike or is_of_two or is_turned:
+    return None
+  out = tuple(NodeChange(graph.ops[n].name, op_type='Identity', reads=(slot,)) for n in alike)
+  said = first.op_type if number is None else f'{first.op_type}({value_text(number)})'
+  return out, said, slot, number
 
 
 def _joined(

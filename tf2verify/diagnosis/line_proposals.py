@@ -9,7 +9,7 @@ import numpy as np
 
 from tf2verify.diagnosis.code_lines import Line, Proposal
 from tf2verify.diagnosis.draw_proposals import other_draws
-from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
+from tf2verify.diagnosis.insertions import Move, groups_of_a_type, insertions, moves, to_other_terms
 from tf2verify.diagnosis.number_proposals import (
   SQUARE,
   NumberProposals,
@@ -93,6 +93,7 @@ class Proposals:
     yield list(self._numbers.shared_numbers(line))
     yield list(_other_orders(line))
     yield list(self._moved(line))
+    yield list(self._to_other_terms(line))
     yield list(self._other_kinds(line))
     yield list(self._other_slices(line))
     both = itertools.product(_WITH_NUMBER, self._numbers.further)
@@ -222,12 +223,22 @@ class Proposals:
     types = dict.fromkeys(op.op_type for op in line.ops if op.op_type in _MOVABLE)
     for op_type in types:
       alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
-      for moved in moves(line.graph, self._consumers, alike):
-        text = f'the port computes {moved.said} {moved.before}, tf1 {moved.after}'
-        number = None if moved.number is None else rounded(moved.number)
-        # An operation of tf1 without a number may be any.
-        like = None if number is None else self._numbers.all_of_tf1.get(number)
-        yield Proposal(moved.changes, moved.after, moved.before, text, like)
+      yield from map(self._as_moved, moves(line.graph, self._consumers, alike))
+
+  def _as_moved(self, moved: Move) -> Proposal:
+    text = f'the port computes {moved.said} {moved.before}, tf1 {moved.after}'
+    number = None if moved.number is None else rounded(moved.number)
+    # An operation of tf1 without a number may be any.
+    like = None if number is None else self._numbers.all_of_tf1.get(number)
+    return Proposal(moved.changes, moved.after, moved.before, text, like)
+
+  def _to_other_terms(self, line: Line) -> Iterator[Proposal]:
+    """Yields factors and numbers of the line in another term: a weight of the other class."""
+    for n, op in zip(line.positions, line.ops, strict=True):
+      if op.op_type in _WITH_NUMBER:
+        yield from map(
+          self._as_moved, to_other_terms(self._tf2, self._consumers, line.positions, n)
+        )
 
   def _left_out(self, line: Line) -> Iterator[Proposal]:
     """Yields the line without its operations of one type, where they keep shape and dtype."""

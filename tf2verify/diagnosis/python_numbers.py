@@ -60,8 +60,8 @@ def python_number_edits(looking: Looking) -> Iterator[Mistake]:
   Args:
     looking: the search in a training step of the port as it is.
   """
-  sources = looking.arriving() if looking.is_of_changes else []
   graph, run = looking.tf2.op_graph, looking.tf2
+  sources = looking.arriving() if looking.is_of_changes and graph.is_of_one_step else []
   ends = [one.targets() for one in (looking.tf1.op_graph, graph)]
   targets = [name for name in looking.targets if all(name in known for known in ends)]
   wanted = written_tensors(graph, targets) if sources else []

@@ -116,6 +116,8 @@ class OpGraph:
   side: str  # 'tf1' or 'tf2'
   ops: tuple[OpRecord, ...]  # in the order in which the side made them
   unread: tuple[OpRecord, ...] = ()  # inputs that nothing of it is computed from
+  # Whether Python has read numbers of a step while it was traced: other steps have other graphs.
+  is_of_one_step: bool = False
 
   def targets(self) -> dict[str, int]:
     """Returns the positions of the targets by name."""

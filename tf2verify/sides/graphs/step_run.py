@@ -309,6 +309,7 @@ class StepRun:
     ]
     read_graph = reader.read_targets if targets_only else reader.read
     op_graph = read_graph([*step.targets, *updates], (), step.side)
+    op_graph = dataclasses.replace(op_graph, is_of_one_step=bool(step.numbers_read))
     read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
     reads = {op_name: read[name] for op_name, name in names.items() if name in read}
     self.run = GraphRun(op_graph, graph, _feeds(step), self._start, reads, step.layouts)
