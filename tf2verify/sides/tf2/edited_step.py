@@ -167,11 +167,12 @@ class EditableStep:
 
   def _slots(self, held: Mapping[str, np.ndarray], like: Sequence[Slot]) -> Iterator[Slot]:
     by_key = {pair[0].key: pair for pair in self.slots}
-    together = {slot.key: slot for slot in self._slots_of_groups(held)}
+    # Of one variable of the port that is several of tf1, all have its slot's key.
+    together = {(slot.key, slot.variable): slot for slot in self._slots_of_groups(held)}
     for slot in like:
       found = by_key.get(slot.key)
       value = None if found is None else held.get(found[1])
-      group = together.get(slot.key)
+      group = together.get((slot.key, slot.variable))
       if group is not None and group.value.shape == slot.value.shape:
         yield dataclasses.replace(slot, value=group.value)
       else:

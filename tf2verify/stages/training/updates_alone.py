@@ -55,6 +55,7 @@ _RULES = frozenset(
     'count_of_steps',
     'moving_average',
     'optimizer_epsilon',
+    'own_nesterov',
     'pruned',
     'slot_starts',
     'update_rule',

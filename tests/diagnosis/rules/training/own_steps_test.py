@@ -8,7 +8,11 @@ from absl.testing import absltest, parameterized
 from tests.diagnosis.rules.training import simulated
 from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.diagnosis.formulas.update_rules import Form
-from tf2verify.diagnosis.rules.training.own_steps import own_clipping, slot_starts
+from tf2verify.diagnosis.rules.training.own_steps import (
+  own_clipping,
+  own_nesterov,
+  slot_starts,
+)
 
 _FORM = Form(
   'rmsprop',
@@ -83,6 +87,34 @@ class OwnClippingTest(parameterized.TestCase):
   def test_silent(self):
     self.assertIsNone(self._cause(_clip('values', 0.2)))
     self.assertIsNone(self._cause(None, rate=0.3))
+
+
+class OwnNesterovTest(parameterized.TestCase):
+  def _cause(self, one, other, own=0.9, clip=None):
+    settings = ('learning_rate', 0.1), ('momentum', 0.9), ('nesterov', one)
+    form, slots = Form('momentum', settings), {'momentum': 0.3}
+    tf1 = simulated.run('tf1', form, slots=slots, clip=clip)
+    # What is applied is not always known: gradients that were accumulated, say.
+    steps = [dataclasses.replace(step, applied_gradients=()) for step in tf1.steps]
+    port = simulated.run('tf2', form.replaced(nesterov=other, momentum=own), slots=slots, clip=clip)
+    tf1, port = dataclasses.replace(tf1, steps=steps), dataclasses.replace(port, optimizers=())
+    return own_nesterov(training_evidence(tf1, port, simulated.PAIRS, 1))
+
+  @parameterized.parameters(
+    (1.0, 0.0, "with the momentum itself, without Nesterov's", 'gradient + momentum * slot'),
+    (0.0, 1.0, "with Nesterov's momentum", 'rate * (slot)'),
+  )
+  def test_on_one_side_alone(self, one, other, words, advice):
+    for clip in (None, _clip('each', 0.2)):
+      found = self._cause(one, other, clip=clip)
+      self.assertIn(f'the step of the port is that of TF1 {words}', found.text)
+      self.assertIn(advice, found.text)
+      self.assertTrue(found.is_proven)
+
+  def test_silent(self):
+    self.assertIsNone(self._cause(1.0, 1.0))
+    self.assertIsNone(self._cause(1.0, 1.0, own=0.5))
+    self.assertIsNone(self._cause(1.0, 0.0, own=0.5))
 
 
 if __name__ == '__main__':

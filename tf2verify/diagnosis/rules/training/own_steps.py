@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
-from tf2verify.diagnosis.formulas.forms import Found
-from tf2verify.diagnosis.formulas.update_rules import ROLES
+from tf2verify.diagnosis.formulas.forms import Found, forms
+from tf2verify.diagnosis.formulas.update_rules import MOMENTUM, ROLES
 from tf2verify.diagnosis.patterns.arrays import constant_factor
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
@@ -25,6 +25,7 @@ _Array = np.ndarray[Any, Any]
 
 # What slots start at: a mean of squares in TF1's RMSProp at 1, an accumulator of Adagrad at 0.1.
 _STARTS = (0.0, 1.0, 0.1)
+_MOMENTUM_RULE = 'momentum'
 # Fewer may agree by chance.
 _LEAST_ELEMENTS = 4
 _CLOSE = 0.02
@@ -49,6 +50,48 @@ def slot_starts(evidence: TrainingEvidence) -> Cause | None:
           numbers=_numbers(pairs),
         )
   return None
+
+
+def own_nesterov(evidence: TrainingEvidence) -> Cause | None:
+  """Names momentum that is Nesterov's on one side alone, which makes the step of the port.
+
+  The gradients that were applied may be in no record, as those that were accumulated or clipped:
+  they are what the momentum has gained.
+  """
+  if len(evidence.tf1.optimizers) != 1 or evidence.tf2.optimizers:
+    return None
+  forms_of = forms(evidence.tf1.optimizers[0], evidence.steps[0].learning_rate)
+  form = next((one for one in forms_of if one.rule == _MOMENTUM_RULE), None)
+  if form is None or not any(pair.differs_clearly for pair in evidence.moves):
+    return None
+  pairs = [_with_gained(pair, form.setting('momentum')) for pair in evidence.moves]
+  known = [pair for pair in pairs if pair is not None]
+  found = found_form(evidence, known, 'tf1', 0, (False,))
+  if len(known) < len(pairs) or found is None or found.form.rule != _MOMENTUM_RULE:
+    return None
+  is_nesterov = bool(found.form.setting('nesterov'))
+  other = dataclasses.replace(found, form=found.form.replaced(nesterov=float(not is_nesterov)))
+  gradients, slots = [p.tf1.gradient for p in known], [p.tf1.slots for p in known]
+  if not _explains(known, other, slots, gradients):
+    return None
+  plain, nesterov = "the momentum itself, without Nesterov's", "Nesterov's momentum"
+  one, two = (nesterov, plain) if is_nesterov else (plain, nesterov)
+  moved = 'gradient + momentum * slot' if is_nesterov else 'slot'
+  return Cause(
+    f'the step of the port is that of TF1 with {two}; TF1 ({found.record.name}) steps by {one}: '
+    f'with the slot as it is after the step, move variables by rate * ({moved}) in the port',
+    explains=_EXPLAINED,
+    numbers=_numbers(known),
+  )
+
+
+def _with_gained(pair: StepPair, factor: float) -> StepPair | None:
+  """Returns a variable with what TF1's momentum has gained as its gradient; None without any."""
+  before, after = (s.get(MOMENTUM) for s in (pair.tf1.slots, pair.tf1.slots_after))
+  if after is None:
+    return None
+  gained = after - factor * (np.zeros_like(after) if before is None else before)
+  return dataclasses.replace(pair, tf1=dataclasses.replace(pair.tf1, gradient=gained))
 
 
 def own_clipping(evidence: TrainingEvidence) -> Cause | None:
