@@ -53,6 +53,33 @@ class Sequences(tiny_models.OneModel, abc.ABC):
     return self.tf1_loss(outputs, labels)
 
 
+class Anchors(tiny_models.OneModel, abc.ABC):
+  """A focal loss of two anchors at each step, with three classes each, of which -1 is none."""
+
+  def model(self, inputs, training):
+    return tf.tensordot(inputs, v1.get_variable('kernel', [3, 6]), 1)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((3, 4, 3))
+
+  def make_labels(self):
+    return np.arange(24, dtype=np.int32).reshape(3, 4, 2) % 4 - 1
+
+  def loss_with(self, modulator, outputs, labels):
+    targets = tf.reshape(tf.one_hot(labels, 3), [-1, 4, 6])
+    entropy = tf.nn.sigmoid_cross_entropy_with_logits(labels=targets, logits=outputs)
+    return tf.reduce_sum(modulator(outputs, targets) * entropy)
+
+  def tf1_loss(self, outputs, labels):
+    return self.loss_with(self.tf1_modulator, outputs, labels)
+
+  def tf2_loss(self, outputs, labels):
+    return self.loss_with(self.tf2_modulator, outputs, labels)
+
+  def tf2_modulator(self, logits, labels):
+    return tf.exp(-1.5 * (labels * logits + tf.nn.softplus(-logits)))
+
+
 def verdict_of(case):
   return tf2verify.verify(case, stages=[STAGE]).stages[-1]
 
@@ -204,6 +231,35 @@ class ValueTest(LadderTestCase):
         return tf.reduce_mean(tf.reduce_sum(tf.nn.softmax(outputs) * logarithms, -1))
 
     self.assert_passes(Case, STAGE)
+    self.assertIn('tf1_loss is nan, and tf2_loss is ', verdict_of(Case).to_text())
+
+  def test_overflow_of_the_reference_where_no_label_fits(self):
+    class Case(Anchors):
+      def tf1_modulator(self, logits, labels):
+        return tf.exp(1.5 * (-labels * logits - tf.math.log1p(tf.exp(-logits))))
+
+    text = ' '.join(verdict_of(Case).to_text().split())
+    self.assert_passes(Case, STAGE)
+    self.assertIn('on saturated outputs (±100), tf1_loss is ', text)
+    self.assertIn(' with a gradient that is not finite, and tf2_loss is ', text)
+    self.assertIn('the reference overflows or underflows there, which the port fixes', text)
+
+  def test_finite_losses_that_differ_where_no_label_fits(self):
+    class Case(Anchors):
+      def tf1_modulator(self, logits, labels):
+        logits = tf.stop_gradient(logits)
+        return tf.exp(1.5 * (-labels * logits - tf.math.log1p(tf.exp(-logits))))
+
+      def tf2_modulator(self, logits, labels):
+        return super().tf2_modulator(tf.stop_gradient(logits), labels)
+
+    class Same(Case):
+      def tf1_modulator(self, logits, labels):
+        return self.tf2_modulator(logits, labels)
+
+    self.assert_passes(Case, STAGE)
+    self.assertIn('not judged, since no label gives', verdict_of(Case).to_text())
+    self.assertNotIn('(±100)', verdict_of(Same).to_text())
 
   def test_two_functions_for_the_loss_of_sequences(self):
     class Case(losses.Transcribed):

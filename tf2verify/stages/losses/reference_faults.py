@@ -30,6 +30,30 @@ def fixed_size(model: LossExample, result: LossResult, read: Sequence[str]) -> s
   )
 
 
+def saturated(result: LossResult, is_finite: bool, differ: Sequence[str]) -> list[str]:
+  """Returns a blind spot if both losses are not the same at outputs of ±100.
+
+  Args:
+    result: what both losses yield there; the port's and its gradients are finite.
+    is_finite: whether the reference's loss and its gradients are.
+    differ: names of what differs, if all is finite.
+  """
+  one, other = (float(np.sum(value.value)) for value in (result.tf1, result.tf2))
+  shown = f'on {result.example.name} (±100), tf1_loss is {one:.6g}'
+  if not is_finite:
+    gradient = ' with a gradient that is not finite' if np.isfinite(one) else ''
+    return [
+      f'{shown}{gradient}, and tf2_loss is {other:.6g}, finite with its gradient: the reference '
+      'overflows or underflows there, which the port fixes: not compared'
+    ]
+  if not differ:
+    return []
+  return [
+    f'{shown} and tf2_loss is {other:.6g} (different: {", ".join(differ)}): not judged, since no '
+    'label gives the right class, and losses of sequences underflow there'
+  ]
+
+
 def zero_by_zero(model: LossExample, result: LossResult) -> str:
   """Returns a blind spot if the reference divides 0 by 0 and the port does not, or ''.
 

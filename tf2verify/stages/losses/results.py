@@ -55,6 +55,12 @@ class LossReading:
         total = further if total is None else np.asarray(total + further)
     return total
 
+  def is_finite(self, value: LossValue, example: LossExample) -> bool:
+    """Returns whether a loss and its gradients are finite."""
+    gradients = [self.gradient(value, example, path) for path in self.read]
+    known = [value.value, *(gradient for gradient in gradients if gradient is not None)]
+    return all(bool(np.isfinite(array).all()) for array in known)
+
 
 def is_offset(results: Sequence[LossResult], differences: Sequence[Difference]) -> bool:
   """Returns whether a constant may have been added: to all losses, and to no gradient."""

@@ -279,24 +279,26 @@ class SeparateLosses:
   def _tells(self, result: LossResult) -> bool:
     """Returns whether what an example gives can tell a wrong port from a right one."""
     if result.example.finite_only:
-      return self._is_finite(result.tf1, result) and not all(
-        self._is_finite(value, result) for value in (result.tf2, result.traced) if value is not None
-      )
+      return self._has_to_be_finite(result)
     note = reference_faults.fixed_size(self._model, result, self._reading.read)
     blind_spot = reference_faults.zero_by_zero(self._model, result)
     self.notes += [note] if note else []
     self._comparison.blind_spots += [blind_spot] if blind_spot else []
     return not note and not blind_spot
 
-  def _is_finite(self, value: LossValue, result: LossResult) -> bool:
-    gradients = [self._reading.gradient(value, result.example, p) for p in self._reading.read]
-    known = [value.value, *(gradient for gradient in gradients if gradient is not None)]
-    return all(bool(np.isfinite(array).all()) for array in known)
+  def _has_to_be_finite(self, result: LossResult) -> bool:
+    """Returns whether tf1 alone is finite; anything else that differs is a blind spot."""
+    values = [value for value in (result.tf1, result.tf2, result.traced) if value is not None]
+    tf1, *port = (self._reading.is_finite(value, result.example) for value in values)
+    if not all(port):
+      return tf1
+    differ = [d.subject for d in self._compared_again(result, result.tf2)] if tf1 else []
+    self._comparison.blind_spots += reference_faults.saturated(result, tf1, differ)
+    return False
 
   def _compare(self, result: LossResult) -> None:
     self._results.append(result)
-    name = result.example.name
-    case = self._case
+    name, case = result.example.name, self._case
     self._compare_with(self._comparison, result, result.tf2, name)
     same = same_when_traced(result, self._reading, case.tolerance, case.gradient_tolerance)
     if result.traced is not None and not (same and self._failed(name)):
