@@ -213,6 +213,31 @@ class UnlikeTest(parameterized.TestCase):
     self.assertCountEqual([values for _, values in _found(summed, multiplied, X)], wanted)
 
   @parameterized.named_parameters(
+    ('subtracted', lambda e, m: e - 1e9 * m[:, None]),
+    ('negated', lambda e, m: e + -(m * 1e9)[:, None]),
+    ('negated_twice', lambda e, m: e - -1e9 * (-m)[:, None]),
+    ('divided_by_the_inverse', lambda e, m: e - m[:, None] / 1e-9),
+    ('in_two_factors', lambda e, m: e - ((m * 1e4)[:, None] * 1e5)),
+    ('of_the_negated_mask', lambda e, m: 1e9 * (-m)[:, None] + e),
+    ('of_the_same_operand', lambda e, m: e - (m * 1e9)[:, None]),
+    ('of_the_same_operand_with_the_other_sign', lambda e, m: e + (m * 1e9)[:, None], '-1e+09'),
+    ('added_with_the_other_sign', lambda e, m: e + 1e9 * m[:, None], 'Mul with -1e+09'),
+    ('another_factor', lambda e, m: e - 1e8 * m[:, None], 'Mul with -1e+09'),
+    ('without_the_factor', lambda e, m: e - m[:, None], 'Mul with -1e+09'),
+  )
+  def test_factor_in_another_place(self, added, *wanted):
+    """A mask is added to what is not proven to be the same."""
+    triangle = np.triu(np.ones((6, 6), np.float32))
+
+    def one(x, mask):
+      return tf.nn.softmax(tf.cumsum(x, 1) + tf.expand_dims((1.0 - mask) * -1e9, 1))
+
+    def other(x, mask):
+      return tf.nn.softmax(added(tf.matmul(x, triangle), 1.0 - mask))
+
+    self.assertEqual([values[0] for _, values in _found(one, other, X, (4,))], [*wanted])
+
+  @parameterized.named_parameters(
     ('strict', lambda x, y: x >= y, 'GreaterEqual'),
     ('turned', lambda x, y: y <= x, 'LessEqual'),
   )

@@ -16,6 +16,7 @@ from tf2verify.relation.proof.difference_pairs import (
   ties,
 )
 from tf2verify.relation.proof.difference_terms import unlike_terms
+from tf2verify.relation.proof.moved_factors import is_moved
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, prove
 from tf2verify.relation.proof.shapes import source
@@ -141,7 +142,7 @@ class _Search:
       if pair is None:
         break
       known = _known(self.proof, pair)
-      if known is not None and self._is_no_matter(known):
+      if known is not None and (self._is_no_matter(known) or is_moved(self.proof, known)):
         known = None
       if known is None or not self._takes(self._granted.and_also(known, self._tf1), known):
         tried.add(_key(pair))
