@@ -266,10 +266,28 @@ class OnAGpuTest(StageTestCase):
       Case,
       '1 blind spot',
       'not run on a GPU, where ResizeNearestNeighborGrad (',
-      'in model: return v1.image.resize_nearest_neighbor(net, [8, 8])) of tf1 and tf2 has no',
+      'in model: return v1.image.resize_nearest_neighbor(net, [8, 8])) of the port has no',
       'on a GPU BiasAddGrad, Conv2DBackpropFilter, Conv2DBackpropInput repeat only with',
     )
     self.assertEqual(found.compared.blind_spots, 1)
+
+  def test_no_deterministic_kernel_in_the_reference_alone(self):
+    class Case(tiny_models.OneImageModel):
+      def model(self, inputs, training):
+        return self.doubled(v1.layers.conv2d(inputs, 2, 3, name='conv'))
+
+      def doubled(self, net):
+        return v1.image.resize_nearest_neighbor(net, [8, 8])
+
+      def port(self, inputs, training):
+        self.doubled = lambda net: tf.repeat(tf.repeat(net, 2, 1), 2, 2)
+        return self.model(inputs, training)
+
+    if 'GPU' in {device.device_type for device in tf.config.list_physical_devices()}:
+      self.skipTest('there is a GPU')
+    found = self.assert_passes(Case, 'on a GPU BiasAddGrad, Conv2DBackpropFilter')
+    self.assertEqual(found.compared.blind_spots, 0)
+    self.assertNotIn('ResizeNearestNeighborGrad', found.to_text())
 
   def test_one_that_the_switch_makes_deterministic(self):
     class Case(tiny_models.OneModel):

@@ -217,6 +217,32 @@ class LaterStepsTest(LadderTestCase, parameterized.TestCase):
     found = self.assert_passes(Case)
     self.assertIn('0.09 at step count 1,000', ' '.join(found.blind_spots))
 
+  def test_a_port_that_never_tells_its_rate(self):
+    class Case(Decaying):
+      def make_tf1_optimizer(self):
+        return v1.train.GradientDescentOptimizer(staircase())
+
+      def make_tf2_optimizer(self):
+        found = tf.Module()
+        found.step = tf.Variable(0, dtype=tf.int64)
+        return found
+
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs), labels)
+        variables = layer.trainable_variables
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+          count = tf.cast(optimizer.step // 1000, tf.float32)
+          variable.assign_sub(0.1 * 0.9**count * gradient)
+        optimizer.step.assign_add(1)
+        return loss
+
+    spots = [spot for spot in self.assert_passes(Case).blind_spots if 'rate' in spot]
+    self.assertLen(spots, 1)
+    self.assertStartsWith(spots[0], 'the learning rate is not known on the tf2 side')
+    self.assertIn('; the learning rate of TF1 is 0.1 in the steps that were taken and ', spots[0])
+    self.assertEndsWith(spots[0], 'at step count 1,000; training_steps_to_take takes more steps')
+
   def test_a_schedule_that_counts_on_the_dtype_of_the_count(self):
     class Strict(schedules.LearningRateSchedule):
       def __call__(self, step):

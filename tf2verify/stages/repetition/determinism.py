@@ -38,13 +38,13 @@ class Determinism(Stage):
     gc.collect()
     tf2 = repeater.tf2()
     across = fresh_processes.repeated(case, tf1.digests, tf2.digests)
-    blind_spots = [*_gpu_blind_spots(tf1, tf2), *_refusals(tf2), *across.blind_spots]
+    blind_spots = [*_gpu_blind_spots(tf2), *_refusals(tf2), *across.blind_spots]
     for repetitions in (tf1, tf2):
       if repetitions.not_repeated:
         blind_spots.append(
           f'training steps of {repetitions.side} were not repeated: {repetitions.not_repeated}'
         )
-    notes = [*_switched(tf1, tf2), *_other_bits(tf2), *across.notes]
+    notes = [*_switched(tf2), *_other_bits(tf2), *across.notes]
     tf1_varies = [*tf1.varying, *across.tf1]
     tf2_varies = [*tf2.varying, *across.tf2]
     inconclusive = ''
@@ -178,32 +178,23 @@ def _tables(tf1: Sequence[Variation], tf2: Sequence[Variation]) -> tuple[Table, 
   return (Table('different bits from run to run', columns, tuple(rows)),) if rows else ()
 
 
-def _gpu_blind_spots(*sides: SideRepetitions) -> list[str]:
-  """Returns the operations of which no deterministic kernel exists on a GPU, a note each."""
+def _gpu_blind_spots(tf2: SideRepetitions) -> list[str]:
+  """Returns the port's operations of which no deterministic kernel exists on a GPU, a note each."""
   if 'GPU' in repeating.devices():
     return []
-  refused: dict[tuple[str, str], list[str]] = {}
-  for side in sides:
-    for kernel in gpu_kernels.kernels_in(side.sources):
-      if kernel.remedy:
-        known = refused.setdefault((gpu_kernels.described(kernel, side.sources), kernel.remedy), [])
-        known.append(side.side)
   return [
-    f'not run on a GPU, where {operation} of {" and ".join(names)} has no deterministic kernel and '
-    f'{_SWITCH} makes it raise: {remedy}'
-    for (operation, remedy), names in refused.items()
+    f'not run on a GPU, where {gpu_kernels.described(kernel, tf2.sources)} of the port has no '
+    f'deterministic kernel and {_SWITCH} makes it raise: {kernel.remedy}'
+    for kernel in gpu_kernels.kernels_in(tf2.sources)
+    if kernel.remedy
   ]
 
 
-def _switched(*sides: SideRepetitions) -> list[str]:
+def _switched(tf2: SideRepetitions) -> list[str]:
   if 'GPU' in repeating.devices():
     return []
-  found = {
-    kernel.op_type: None
-    for side in sides
-    for kernel in gpu_kernels.kernels_in(side.sources)
-    if not kernel.remedy
-  }
+  known = gpu_kernels.kernels_in(tf2.sources)
+  found = [kernel.op_type for kernel in known if not kernel.remedy]
   if not found:
     return []
   verb = 'repeats' if len(found) == 1 else 'repeat'

@@ -30,6 +30,7 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.step_quantities import LEARNING_RATE, UPDATE, QuantityPair, Steps
 
+_MORE_STEPS = 'training_steps_to_take takes more steps'
 _RATES_RUN = f'step counts up to {COUNTS[-1]:,}'
 STEP_RUN = 'a further step, at half the learning rate'
 _FACTOR = 0.5
@@ -49,6 +50,8 @@ class Later:
   """What is said of later steps."""
 
   hints: tuple[tuple[str, str], ...] = ()  # by the run of a difference, its cause
+  # What else a blind spot says if the port never tells its rate: that of TF1 changes later; or ''.
+  of_unknown_rates: str = ''
 
   def hint(self, difference: Difference) -> str:
     """Returns the cause of a difference, or what is known of it already."""
@@ -56,7 +59,7 @@ class Later:
 
   def also(self, hints: Iterable[tuple[str, str]]) -> 'Later':
     """Returns the same with further causes."""
-    return Later((*self.hints, *hints))
+    return dataclasses.replace(self, hints=(*self.hints, *hints))
 
 
 def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: Comparison) -> Later:
@@ -75,8 +78,12 @@ def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: C
   try:
     known = both.rates(counts_that_tell(both.rates))
   except (NotApplicable, UserCodeError) as reason:
-    comparison.blind_spots += _unseen(both, tf1, str(reason))
-    return _compare_others(both, str(reason), comparison)
+    said, unknown = _unseen(both, tf1)
+    is_told = not said or _has_no_rates(both)
+    comparison.blind_spots += [] if is_told else [f'{said}; {unknown}: {reason}; {_MORE_STEPS}']
+    found = _compare_others(both, str(reason), comparison)
+    more = f'; {said}; {_MORE_STEPS}' if said and is_told else ''
+    return dataclasses.replace(found, of_unknown_rates=more)
   hints: list[tuple[str, str]] = []
   key = TensorKey(LEARNING_RATE, '(at later steps)', _RATES_RUN)
   ones, others = (np.asarray(side, np.float32) for side in told(*known))
@@ -185,22 +192,29 @@ def _added(after: np.ndarray | None, before: np.ndarray | None) -> np.ndarray | 
   return added
 
 
-def _unseen(both: BothSides, tf1: Sequence[float], reason: str) -> list[str]:
-  """Returns what to say of rates of TF1 that change later alone, where the port's are not known."""
+def _unseen(both: BothSides, tf1: Sequence[float]) -> tuple[str, str]:
+  """Returns what to say of rates of TF1 that change later alone, and of the port's not being known.
+
+  Both are '' if those of TF1 do not change later.
+  """
   taken = _taken(both)
   later = [(n, r) for n, r in zip(COUNTS, tf1, strict=True) if n > len(taken)]
   far = [(n, r) for n, r in later if taken and abs(r - taken[-1]) > _CHANGE * abs(taken[-1])]
   if not far:
-    return []
+    return '', ''
   count, rate = far[0]
   where, also = 'in the steps that were taken', ', nor how the optimizers apply the change'
   if _changes(taken):
     where, also = 'in the last step that was taken', ''
-  return [
-    f'the learning rate of TF1 is {number_text(taken[-1])} {where} and '
-    f'{number_text(rate)} at step count {count:,}; that of the port is not known there{also}: '
-    f'{reason}; training_steps_to_take takes more steps'
-  ]
+  return (
+    f'the learning rate of TF1 is {number_text(taken[-1])} {where} and {number_text(rate)} at step '
+    f'count {count:,}',
+    f'that of the port is not known there{also}',
+  )
+
+
+def _has_no_rates(both: BothSides) -> bool:
+  return all(step.learning_rate is None for step in both.so_far().tf2.steps)
 
 
 def _taken(both: BothSides) -> list[float]:

@@ -65,8 +65,13 @@ def idle_updates(steps: Steps) -> IdleUpdates:
   )
 
 
-def blind_spots(steps: Steps) -> list[str]:
-  """Returns notes on what could not be looked at."""
+def blind_spots(steps: Steps, of_later_rates: str) -> list[str]:
+  """Returns notes on what could not be looked at.
+
+  Args:
+    steps: the steps that were taken.
+    of_later_rates: what else is said of the learning rate if one side never tells it, or ''.
+  """
   notes = []
   for text, tell, remedy in _TOLD:
     silent = [
@@ -75,6 +80,7 @@ def blind_spots(steps: Steps) -> list[str]:
     if silent:
       where = f'on the {" and ".join(silent)} side{"s" * (len(silent) > 1)}'
       notes.append(f'{text} is not known {where}, so not compared{remedy}')
+      notes[-1] += of_later_rates if tell is _has_rate else ''
   notes += _ends_in_nan(steps)
   still = [
     pair.subject

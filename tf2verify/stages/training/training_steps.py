@@ -151,7 +151,6 @@ class _Judge:
     self._looked_at, whose = self._steps, self._whose(parted)
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number, parted)
-    comparison.blind_spots += blind_spots(self._looked_at)
     alone = [*slots_alone(self._looked_at), *self._scaled.told()]
     comparison.blind_spots += [] if parted else alone
     rows, later = OtherRows(), Later()
@@ -161,6 +160,7 @@ class _Judge:
       )
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
       comparison.blind_spots += small_gradients(self._both, self._rounding.left)
+    comparison.blind_spots += blind_spots(self._looked_at, later.of_unknown_rates)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
     counts, proven = ((), None) if parted else self._proven(comparison)
