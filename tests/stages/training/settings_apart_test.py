@@ -47,6 +47,23 @@ class SettingsApartTest(parameterized.TestCase):
     self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
     spots = ' '.join(found.blind_spots)
     self.assertEqual('epsilon is 0 in tf1 and 1e-09 in the port' in spots, is_told, spots)
+    self.assertNotIn('replaces', spots)
+
+  @parameterized.parameters((0.0, True), (1e-30, False))
+  def test_epsilon_of_0_that_legacy_keras_replaces(self, value, is_told):
+    class Case(Adagrad):
+      def make_tf2_layer(self):
+        return tf.keras.Sequential([tf.keras.layers.Dense(3, name='logits')])
+
+      def make_tf2_optimizer(self):
+        return tf.keras.optimizers.legacy.Adagrad(0.05, epsilon=value)
+
+    found = tf2verify.verify(Case, [_STAGE]).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    spots = ' '.join(found.blind_spots)
+    told = 'legacy.Adagrad replaces an epsilon of 0 by its default: pass 1e-30)'
+    self.assertEqual(told in spots, is_told, spots)
+    self.assertEqual('epsilon is 0 in tf1' in spots, is_told, spots)
 
 
 if __name__ == '__main__':

@@ -45,6 +45,8 @@ READ: Mapping[str, tuple[str, ...]] = {
   'ftrl': ('power', 'l1', 'l2'),
 }
 _SCHEDULE_OF_LEGACY_NADAM = 0.004
+# A float32 that is added to none but 0 with any effect.
+_ALMOST_NO_EPSILON = 1e-30
 # What a class of the user's own may do that it inherits from another one.
 _VARIANTS: Mapping[str, tuple[str, ...]] = {
   'sgd': ('momentum', 'velocity'),
@@ -97,6 +99,16 @@ def setting_of(record: OptimizerRecord, name: str) -> str:
   """Returns the side's own name of a setting of `update_rules`."""
   own = [known for known, _ in record.settings if _SETTINGS.get(known) == name]
   return own[0] if own else name
+
+
+def passable(record: OptimizerRecord, name: str, value: float) -> float:
+  """Returns what to pass to an optimizer, so that it computes with a value of a setting.
+
+  Keras' legacy optimizers compute with `epsilon or backend_config.epsilon()`: 0 is replaced by the
+  default (tf-keras 2.21, `optimizers/legacy`).
+  """
+  is_replaced = name == 'epsilon' and value == 0 and record.name.startswith(_LEGACY)
+  return _ALMOST_NO_EPSILON if is_replaced else value
 
 
 def _is_own(record: OptimizerRecord) -> bool:

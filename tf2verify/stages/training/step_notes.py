@@ -2,11 +2,12 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.formulas.forms import READ, forms
+from tf2verify.diagnosis.formulas.forms import READ, forms, passable
+from tf2verify.diagnosis.formulas.update_rules import Form
 from tf2verify.diagnosis.rules.training.losses import added_again
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.noise import FACTOR
@@ -14,7 +15,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.table import Table
-from tf2verify.records.training import TrainingStep
+from tf2verify.records.training import OptimizerRecord, TrainingStep
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import Steps, greatest
 
@@ -28,6 +29,8 @@ UNMOVED = (
 )
 # Settings are float32 on either side.
 _SETTING = 1e-5
+# No square root of squared gradients is changed by less.
+_NO_EPSILON = 1e-20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,18 +121,39 @@ def settings_apart(steps: Steps, proven: Proven | None) -> list[str]:
   one, other = (next(forms(side[0], None)) for side in records)
   if one.rule != other.rule:
     return []
+  apart = [
+    name
+    for name in READ[one.rule]
+    if not math.isclose(
+      one.setting(name), other.setting(name), rel_tol=_SETTING, abs_tol=_NO_EPSILON
+    )
+  ]
+  if not apart:
+    return []
   told = [
     f'{name} is {number_text(one.setting(name))} in tf1 and {number_text(other.setting(name))} in '
     'the port'
-    for name in READ[one.rule]
-    if not math.isclose(one.setting(name), other.setting(name), rel_tol=_SETTING)
+    for name in apart
   ]
-  if not told:
-    return []
   return [
     f'the optimizers differ in a way that these steps do not show: {"; ".join(told)}: pass the '
-    'settings of tf1, which matter for smaller gradients, or for more steps'
+    f'settings of tf1{_replaced(apart, one, records[1][0])}, which matter for smaller gradients, '
+    'or for more steps'
   ]
+
+
+def _replaced(apart: Sequence[str], tf1: Form, port: OptimizerRecord) -> str:
+  """Returns what to pass for an epsilon of tf1 that the port's optimizer does not take, or ''."""
+  if 'epsilon' not in apart:
+    return ''
+  wanted = tf1.setting('epsilon')
+  passed = passable(port, 'epsilon', wanted)
+  if passed == wanted:
+    return ''
+  return (
+    f' ({port.name} replaces an epsilon of {number_text(wanted)} by its default: pass '
+    f'{number_text(passed)})'
+  )
 
 
 def _ends_in_nan(steps: Steps) -> list[str]:

@@ -34,6 +34,18 @@ class UpdateRuleTest(absltest.TestCase):
       found.text,
     )
 
+  def test_epsilon_of_0_that_legacy_keras_replaces(self):
+    tf1 = simulated.run('tf1', form('adam', epsilon=0.0))
+    other = form('adam', epsilon=1e-7)
+    made = simulated.record(other, 'tf.keras.optimizers.legacy.Adam')
+    found = cause(tf1, simulated.run('tf2', other, optimizer=made))
+    self.assertIn(
+      'pass epsilon=1e-30 to tf.keras.optimizers.legacy.Adam, which replaces 0 by its default',
+      found.text,
+    )
+    found = cause(tf1, simulated.run('tf2', other, optimizer=keras('Adam', other)))
+    self.assertIn('pass epsilon=0 to tf.keras.optimizers.Adam (', found.text)
+
   def test_epsilon_beside_a_gradient_that_is_rounding(self):
     def noise(size):
       return lambda gradients: {**gradients, 'bias': np.float32([size, -size])}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
-from tf2verify.diagnosis.formulas.forms import Found, setting_of
+from tf2verify.diagnosis.formulas.forms import Found, passable, setting_of
 from tf2verify.diagnosis.formulas.update_rules import ROLES
 from tf2verify.diagnosis.rules.wording import number_text
 
@@ -77,9 +77,13 @@ def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[StepPair], toget
       f'the updates are those of a learning rate of {one} in TF1 and of {two} in the port{alone}: '
       'compare the learning rates and schedules of the two optimizers'
     )
+  passed = _value_text(name, passable(tf2.record, name, tf1.form.setting(name)))
   said = (
-    f'{own} is {one} in TF1 and {two} in the port{alone}: pass {other}={one} to {tf2.record.name}'
+    f'{own} is {one} in TF1 and {two} in the port{alone}: pass {other}={passed} to '
+    f'{tf2.record.name}'
   )
+  if passed != one:
+    said += f', which replaces {one} by its default'
   if name == 'epsilon':
     said += (
       f' (the steps differ {_how_far(pairs)}, most where gradients are small; Keras has other '
