@@ -300,7 +300,7 @@ def _mistake(looked: LookedAt, edit: _Edit) -> Mistake:
   source = FoundSource(pair, IDENTICAL, False, nothing, nothing)
   bare = bare_source((tf1, position), (graph, tensor.keys[0][0]))
   place = Place(source, SourceEvidence(bare, nothing, nothing), (), frozenset())
-  return correction(place, op, known, said, (None, None), edit.repair)
+  return correction(place, op, known, said, (None, None), edit.repair, graph)
 
 
 def _text(looked: LookedAt, edit: _Edit) -> str:

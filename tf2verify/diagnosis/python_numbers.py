@@ -212,7 +212,7 @@ def _mistake(looking: Looking, number: _Number, derived: Sequence[_Derived]) -> 
     GivenValue(number.tensor, graph.ops[n].tensors[0], make) for n, make in _made(number, derived)
   )
   outputs = tuple(np.asarray(one, np.float32) for one in (number.value, number.wanted))
-  return correction(place, op, known, said, (outputs[0], outputs[1]), Repair(values=values))
+  return correction(place, op, known, said, (outputs[0], outputs[1]), Repair(values=values), graph)
 
 
 def _lines(graph: OpGraph, positions: Sequence[int]) -> str:

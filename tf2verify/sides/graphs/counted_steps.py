@@ -18,6 +18,7 @@ from tf2verify.sides.graphs.step_run import (
   RATE_TARGET,
   StepGraph,
   StepVariable,
+  applied_target,
   gradient_target,
   step_run,
   update_target,
@@ -34,7 +35,8 @@ _WRITES = (
 )
 # Between the role of a slot and its variable; no variable has a blank in its name.
 _OF = ' of '
-_UPDATES, _GRADIENTS = update_target(''), gradient_target('')
+_UPDATES = update_target('')
+_GRADIENTS = (gradient_target(''), applied_target(''))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -312,11 +314,13 @@ def _trained(graph: OpGraph) -> set[str]:
 
   They follow the learning rate, which is compared by itself.
   """
-  gradients = {name for name in graph.targets() if name.startswith(_GRADIENTS)}
+  # Of gradients that are summed over towers, only the sum is known.
+  known = [(name, start) for name in graph.targets() for start in _GRADIENTS]
+  trained = {name.removeprefix(start) for name, start in known if name.startswith(start)}
   found = set()
   for name in graph.targets():
     role, _, owner = name.removeprefix(_UPDATES).rpartition(_OF)
-    if name.startswith(_UPDATES) and role != SHADOW and gradient_target(owner) in gradients:
+    if name.startswith(_UPDATES) and role != SHADOW and owner in trained:
       found.add(name)
   return found
 

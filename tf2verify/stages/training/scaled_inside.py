@@ -11,7 +11,6 @@ from tf2verify.diagnosis.rules.wording import names_text
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.stages.training.step_quantities import (
   APPLIED,
-  GRADIENT,
   SLOT,
   UPDATE,
   QuantityPair,
@@ -58,8 +57,8 @@ def inside_notes(variables: Collection[str]) -> list[str]:
     return []
   return [
     f'the gradients passed to the updates of {names_text(sorted(variables))} differ, but the '
-    'updates and the slots agree: one side scales the gradients before the update, the other '
-    'within it'
+    'updates and the slots agree: one side scales the gradients before the update, or clips them, '
+    'the other within it'
   ]
 
 
@@ -71,7 +70,7 @@ def _is_inside(
     size = _relative(differences.get((p.quantity, p.subject)), p)
     found[p.quantity] = max(size, found.get(p.quantity, 0.0))
   others = [size for quantity, size in found.items() if quantity != APPLIED]
-  is_known = GRADIENT in found and UPDATE in found and (SLOT in found or not has_slots)
+  is_known = UPDATE in found and (SLOT in found or not has_slots)
   return is_known and found.get(APPLIED, 0.0) > _LARGE and max(others) < _SMALL
 
 
