@@ -365,6 +365,29 @@ class OfPieces(Averaged, abc.ABC):
     return optimizer
 
 
+class OfTowers(Averaged, abc.ABC):
+  """A decaying rate; the gradients are means over towers, and TF1 knows no other ones."""
+
+  def make_tf1_train_op(self, loss, outputs):
+    step = v1.train.get_or_create_global_step()
+    rate = v1.train.exponential_decay(0.1, step, 2, 0.3, staircase=True)
+    optimizer = v1.train.GradientDescentOptimizer(rate)
+    towers = [
+      optimizer.compute_gradients(self.tf1_loss(part, None)) for part in tf.split(outputs, 2)
+    ]
+    means = [
+      (tf.add_n([g for g, _ in known]) / 2.0, known[0][1]) for known in zip(*towers, strict=True)
+    ]
+    with tf.control_dependencies([optimizer.apply_gradients(means, step)]):
+      return v1.train.ExponentialMovingAverage(0.99, step).apply(v1.trainable_variables())
+
+  def make_tf2_optimizer(self):
+    optimizer = _Averages()
+    rate = keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.3, staircase=True)
+    optimizer.descent = keras.optimizers.SGD(rate)
+    return optimizer
+
+
 class OwnRate(Annealed, abc.ABC):
   """A rate that the port computes itself, in no optimizer."""
 
@@ -423,6 +446,12 @@ class AveragesTest(absltest.TestCase):
     self.assertIn('update shadow of logits/kernel [had 1,000 steps been taken before]', text)
     self.assertRegex(text, r'the port has\s+0\.99\d+\s+\(Minimum')
     self.assertNotRegex(text, r'the port has\s+0\.01\s')
+
+  def test_means_over_towers(self):
+    found = self._found(OfTowers)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    found = self._found(OfTowers, decay=lambda _, count: (1 + count) / (10 + count))
+    self.assertIs(found.status, Status.FAILED, found.to_text())
 
   def test_a_rate_that_nobody_tells(self):
     found = self._found(OwnRate)

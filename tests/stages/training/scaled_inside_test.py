@@ -63,6 +63,31 @@ class ScaledBefore(tf2verify.EquivalenceCase, abc.ABC):
     return Scaling(0.01, self.factor, clip=self.clip)
 
 
+class Clipping(Scaling):
+  """The same, with elements of gradients clipped in the update."""
+
+  def update_step(self, gradient, variable, learning_rate):
+    gradient = tf.clip_by_value(gradient, -self.factor, self.factor)
+    held = self.velocities[self._get_variable_index(variable)]
+    self.assign(held, self.momentum * held + gradient)
+    self.assign(variable, variable - learning_rate * held)
+
+
+class ClippedBefore(ScaledBefore, abc.ABC):
+  """Means over two towers, clipped: TF1 has no other gradients of a variable."""
+
+  def make_tf1_train_op(self, loss, outputs):
+    optimizer = v1.train.MomentumOptimizer(0.01, 0.9)
+    towers = [
+      optimizer.compute_gradients(self.tf1_loss(part, None)) for part in tf.split(outputs, 2)
+    ]
+    means = [(tf.add_n([g for g, _ in one]) / 2.0, one[0][1]) for one in zip(*towers, strict=True)]
+    return optimizer.apply_gradients([(tf.clip_by_value(g, -0.01, 0.01), v) for g, v in means])
+
+  def make_tf2_optimizer(self):
+    return Clipping(0.01, self.factor)
+
+
 class ScaledInsideTest(LadderTestCase):
   def stage(self, case):
     verdict = tf2verify.verify(case, [_STAGE])
@@ -82,6 +107,13 @@ class ScaledInsideTest(LadderTestCase):
 
     found = self.stage(Case)
     self.assertIs(found.status, Status.PASSED, found.to_text())
+
+  def test_clipped_within_the_update(self):
+    for bound in (0.01, 0.02):
+      with self.subTest(bound=bound):
+        found = self.stage(type('Case', (ClippedBefore,), {'factor': bound}))
+        wanted = Status.PASSED if bound == 0.01 else Status.FAILED
+        self.assertIs(found.status, wanted, found.to_text())
 
   def test_one_of_two_slots_differs(self):
     class Case(ScaledBefore):
