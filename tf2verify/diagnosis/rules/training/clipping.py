@@ -1,6 +1,7 @@
 """Gradients that are clipped differently."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -116,22 +117,34 @@ def _made_dense(evidence: TrainingEvidence, clip: Clip) -> str:
 
   The factors of both sides are then as far apart as the two norms, which may be very little.
   """
-  known = [record for record in evidence.steps[0].gradients if record.value is not None]
-  of_rows, dense = (math.hypot(*map(take, known)) for take in (norm_of, _dense_norm))
+  of_rows, dense = _both_norms(evidence.steps[0].gradients)
   found = _scaled_by(evidence)
   if clip.kind != JOINT or not dense or found is None:
     return ''
-  sides = ('the port', 'TF1') if abs(found - of_rows / dense) < abs(found - dense / of_rows) else ()
-  sides = sides or ('TF1', 'the port')
-  expected = of_rows / dense if sides[0] == 'the port' else dense / of_rows
+  is_port = abs(found - of_rows / dense) < abs(found - dense / of_rows)
+  expected = of_rows / dense if is_port else dense / of_rows
   apart = abs(expected - 1.0)
   if apart < _LEAST_APART or abs(found - expected) > _TELLS * apart:
     return ''
+  return made_dense_text(evidence.steps[0].gradients, clip, is_port)
+
+
+def made_dense_text(gradients: Sequence[TensorRecord], clip: Clip, is_port: bool = True) -> str:
+  """Returns the sentence that one side adds up repeated rows before it clips.
+
+  Args:
+    gradients: of TF1.
+    clip: of both sides.
+    is_port: whether it is the port.
+  """
+  of_rows, dense = _both_norms(gradients)
+  known = [record for record in gradients if record.value is not None]
   table = max(known, key=lambda record: abs(norm_of(record) - _dense_norm(record)))
   rows = '' if table.slices is None else f', of {table.slices.rows} rows'
+  sides = ('the port', 'TF1') if is_port else ('TF1', 'the port')
   fix = (
     'clip before tf.convert_to_tensor, or before whatever adds up the rows'
-    if sides[0] == 'the port'
+    if is_port
     else 'make the gradient dense with tf.convert_to_tensor before clipping'
   )
   return (
@@ -140,6 +153,12 @@ def _made_dense(evidence: TrainingEvidence, clip: Clip) -> str:
     f'({dense:.6g}), and {sides[1]} takes that of the IndexedSlices as they are{rows} '
     f'({of_rows:.6g}): {fix}'
   )
+
+
+def _both_norms(gradients: Sequence[TensorRecord]) -> tuple[float, float]:
+  """Returns the global norm of gradients as they are, and with their repeated rows added up."""
+  known = [record for record in gradients if record.value is not None]
+  return math.hypot(*map(norm_of, known)), math.hypot(*map(_dense_norm, known))
 
 
 def _dense_norm(gradient: TensorRecord) -> float:

@@ -15,7 +15,7 @@ from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.formulas.forms import Found, forms
 from tf2verify.diagnosis.formulas.update_rules import MOMENTUM, ROLES
 from tf2verify.diagnosis.patterns.arrays import constant_factor
-from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
+from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text, made_dense_text
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.numerics.gradient_clips import EACH, JOINT, NONE, VALUES, Clip, clip_of
@@ -106,9 +106,15 @@ def own_clipping(evidence: TrainingEvidence) -> Cause | None:
   known = [value for value in raw.values() if value is not None]
   if any(value is None for value in gradients) or len(known) < len(raw):
     return None
+  slots = [pair.tf1.slots for pair in pairs]
+  if clip.kind == JOINT and any(record.slices is not None for record in step.gradients):
+    dense = [_clipped(clip, value, known) for value in gradients if value is not None]
+    if _explains(pairs, found, slots, dense):
+      text = made_dense_text(step.gradients, clip)
+      return Cause(text, explains=_EXPLAINED, numbers=_numbers(pairs))
   for other in _other_clips(pairs, clip, gradients):
     clipped = [_clipped(other, value, known) for value in gradients if value is not None]
-    if _explains(pairs, found, [pair.tf1.slots for pair in pairs], clipped):
+    if _explains(pairs, found, slots, clipped):
       fix = clip_fix(clip) if clip.kind != NONE else 'clip as the code of TF1 does, if at all,'
       return Cause(
         f'the first step of the port is that of TF1 if it {clip_text(other)}; TF1 '
