@@ -15,6 +15,7 @@ from tf2verify.stages.comparison.eager_branches import zero_in_a_graph
 from tf2verify.stages.comparison.unread_variables import unread
 from tf2verify.stages.stage import CaseUnderTest
 from tf2verify.stages.training.step_quantities import APPLIED, GRADIENT, UPDATE, QuantityPair
+from tf2verify.stages.training.zero_gradients import with_rounding_of_zeros
 
 
 class UnreadGradients:
@@ -38,7 +39,7 @@ class UnreadGradients:
     self._known: dict[tuple[int, str], bool] = {}
 
   def left(self, pairs: Iterable[QuantityPair]) -> list[QuantityPair]:
-    """Returns the pairs without these."""
+    """Returns the pairs without these; where TF1's gradient is zero, rounding is allowed for."""
     listed = list(pairs)
     doubtful = {(side, p.variable) for p in listed if (side := _side_of_zeros(p)) is not None}
     for side in {side for side, _ in doubtful}:
@@ -48,9 +49,10 @@ class UnreadGradients:
         found |= zero_in_a_graph(self._differentiated, set(names) - found)
       self._known |= {(side, name): name in found for name in names}
     unmoved = {p.variable for p in listed if p.quantity == UPDATE and _is_zero(p)}
-    return [
+    left = [
       p for p in listed if not (self._is_unread(p) or (p.variable in unmoved and _only_port(p)))
     ]
+    return with_rounding_of_zeros(left)
 
   def _is_unread(self, pair: QuantityPair) -> bool:
     side = _side_of_zeros(pair)
