@@ -1,6 +1,7 @@
 """Tests of tf2verify.diagnosis.rules.training.own_steps."""
 
 import dataclasses
+import math
 
 import numpy as np
 from absl.testing import absltest, parameterized
@@ -13,7 +14,10 @@ from tf2verify.diagnosis.rules.training.own_steps import (
   own_nesterov,
   slot_starts,
 )
+from tf2verify.records.observation import Slices
 
+# How many times as large the norm of a gradient is by its rows as they are.
+_ROWS = {'kernel': 1.25}
 _FORM = Form(
   'rmsprop',
   (('learning_rate', 0.1), ('rho', 0.9), ('momentum', 0.0), ('epsilon', 0.01), ('centered', 0.0)),
@@ -83,6 +87,36 @@ class OwnClippingTest(parameterized.TestCase):
     port = dataclasses.replace(port, optimizers=())
     found = own_clipping(training_evidence(tf1, port, simulated.PAIRS, 1))
     self.assertIn('if it scales each gradient by its own norm, to 0.1; TF1 leaves', found.text)
+
+  def test_the_norm_of_repeated_rows_that_are_added_up(self):
+    """TF1 takes the norm of the rows as they are; the port's step makes them dense before."""
+
+    def of_rows(gradients):
+      scaled = _clip('joint', 0.2)(gradients)
+      dense = math.hypot(*(float(np.linalg.norm(g)) for g in gradients.values()))
+      norm = math.hypot(
+        *(float(np.linalg.norm(g)) * _ROWS.get(n, 1.0) for n, g in gradients.items())
+      )
+      return {name: (g * (dense / norm)).astype(np.float32) for name, g in scaled.items()}
+
+    slots = {'squared gradient': 1.0}
+    tf1 = simulated.run('tf1', _FORM, slots=slots, clip=of_rows)
+    step = tf1.steps[0]
+    gradients = tuple(
+      dataclasses.replace(g, slices=Slices(7, _ROWS[g.name] * float(np.linalg.norm(g.value))))
+      if g.name in _ROWS
+      else g
+      for g in step.gradients
+    )
+    tf1 = dataclasses.replace(tf1, steps=(dataclasses.replace(step, gradients=gradients),))
+    for clip, is_told in ((_clip('joint', 0.2), True), (of_rows, False)):
+      port = simulated.run('tf2', _FORM, slots=slots, clip=clip)
+      port = dataclasses.replace(port, optimizers=(), steps=port.steps[:1])
+      found = own_clipping(training_evidence(tf1, port, simulated.PAIRS, 1))
+      self.assertEqual(found is not None, is_told)
+      if found is not None:
+        self.assertIn('the port adds up rows of kernel that occur several times', found.text)
+        self.assertTrue(found.is_proven)
 
   def test_silent(self):
     self.assertIsNone(self._cause(_clip('values', 0.2)))
