@@ -114,6 +114,29 @@ class InLists(tf.Module):
     self.iterations.assign_add(1)
 
 
+class Counting(tf.Module):
+  """Adam with a correction of the bias by a count of its own."""
+
+  def __init__(self, each=1.0):
+    super().__init__()
+    self.t = tf.Variable(0.0, trainable=False)
+    self.m, self.v = {}, {}
+    self.each = each
+
+  def apply(self, gradients, variables):
+    self.t.assign_add(self.each)
+    t = self.t / self.each
+    rate = RATE * tf.sqrt(1.0 - BETA_2**t) / (1.0 - BETA_1**t)
+    for gradient, variable in zip(gradients, variables, strict=True):
+      for kept in (self.m, self.v):
+        if variable.name not in kept:
+          kept[variable.name] = tf.Variable(tf.zeros_like(variable), trainable=False)
+      m, v = self.m[variable.name], self.v[variable.name]
+      m.assign(BETA_1 * m + (1.0 - BETA_1) * gradient)
+      v.assign(BETA_2 * v + (1.0 - BETA_2) * tf.square(gradient))
+      variable.assign_sub(rate * m / (tf.sqrt(v) + EPSILON))
+
+
 class Nameless(OwnAdam):
   """State under words that mean nothing."""
 
@@ -210,6 +233,34 @@ class CustomOptimizersTest(parameterized.TestCase, LadderTestCase):
         self.iterations.assign(2 * self.iterations)
 
     self.assert_first_failure(with_optimizer(Late), STAGE, 'global step')
+
+  def test_a_count_is_no_power_of_a_decay_and_no_state_that_a_side_lacks(self):
+    def adam(self):
+      return v1.train.AdamOptimizer(RATE, BETA_1, BETA_2, EPSILON)
+
+    found = self.compared(with_optimizer(Counting, tf1_optimizer=adam)).to_text()
+    for words in ('slot_names', 'keeps'):
+      self.assertNotIn(words, found)
+    # What grows otherwise may be anything.
+    found = self.compared(with_optimizer(lambda: Counting(2.0), tf1_optimizer=adam)).to_text()
+    self.assertIn('only tf2 keeps t', found)
+    self.assertNotIn('slot_names', found)
+
+  def test_a_power_of_ones_own_may_be_that_of_tf1(self):
+    class Power(Counting):
+      def __init__(self):
+        super().__init__()
+        self.power = tf.Variable(BETA_1, trainable=False)
+
+      def apply(self, gradients, variables):
+        super().apply(gradients, variables)
+        self.power.assign(BETA_1 * self.power)
+
+    def adam(self):
+      return v1.train.AdamOptimizer(RATE, BETA_1, BETA_2, EPSILON)
+
+    found = self.compared(with_optimizer(Power, tf1_optimizer=adam)).to_text()
+    self.assertIn("slot_names = {'beta1 power': 'power'}", ' '.join(found.split()))
 
   def test_slots_that_differ(self):
     class Off(OwnAdam):

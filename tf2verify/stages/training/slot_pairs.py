@@ -1,6 +1,9 @@
 """Which slots of the two optimizers are pairs, and what is said of those that are not."""
 
+import itertools
 from collections.abc import Sequence
+
+import numpy as np
 
 from tf2verify.diagnosis.formulas.update_rules import SCALED_MOMENTUM
 from tf2verify.diagnosis.rules.wording import listed
@@ -11,6 +14,8 @@ from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.stages.training.step_quantities import Steps
 
 _SHOWN = 6
+# Of a number: a power of a decay that is closer is the same.
+_SAME = 1e-4
 _WORDS = {
   OWN_MOMENTUM: 'a momentum of an optimizer class of your own, whose numbers are no multiple of '
   'those of the other side'
@@ -20,12 +25,7 @@ _WORDS = {
 def slots_alone(steps: Steps) -> list[str]:
   """Returns notes on the slots that have no partner: that only one side has, or may have."""
   paired = steps.slots(len(steps.tf1.steps))
-  undecided = [
-    # A power of a decay and a count are two ways to know how many steps were taken.
-    pair
-    for pair in steps.undecided_slots()
-    if not all(slot.role in COUNTS for slot in pair)
-  ]
+  undecided = [pair for pair in steps.undecided_slots() if _may_count_alike(*pair)]
   notes = [_undecided(undecided)] if undecided else []
   alone = [
     [slot for slot in slots if not any(slot is one for pair in undecided for one in pair)]
@@ -42,13 +42,43 @@ def slots_alone(steps: Steps) -> list[str]:
 
 
 def _used(slots: Sequence[Slot], run: TrainingRun) -> list[Slot]:
-  """Returns the slots that later steps read.
+  """Returns the slots that later steps read, and that tell more than how many steps there were.
 
   RMSProp of TF1 keeps a momentum also if it is 0: it is what the last step has added.
   """
   settings = [record.setting('momentum') for record in run.optimizers]
   is_idle = bool(settings) and all(momentum == 0.0 for momentum in settings)
-  return [slot for slot in slots if not (is_idle and slot.role == SCALED_MOMENTUM)]
+  return [
+    slot
+    for slot in slots
+    if not (is_idle and slot.role == SCALED_MOMENTUM) and not _counts_steps(slot, run)
+  ]
+
+
+def _may_count_alike(one: Slot, other: Slot) -> bool:
+  """Returns whether slots may be one; what tells of the steps alone has the same numbers then.
+
+  A power of a decay and a count are two ways to know how many steps were taken. Numbers of other
+  slots may differ because of a mistake.
+  """
+  are_counts = [slot.role in COUNTS for slot in (one, other)]
+  if not any(are_counts):
+    return True
+  return not all(are_counts) and np.allclose(one.value, other.value, _SAME, 0.0)
+
+
+def _counts_steps(slot: Slot, run: TrainingRun) -> bool:
+  """Returns whether a slot of the optimizer as a whole is one number, one more after each step."""
+  if slot.variable or slot.value.shape:
+    return False
+  known = [
+    float(one.value)
+    for step in run.steps
+    for one in step.slots
+    if (one.name, one.key, one.variable) == (slot.name, slot.key, '')
+  ]
+  # Before the first step an object of one's own may have no state yet.
+  return len(known) > 1 and all(two == one + 1.0 for one, two in itertools.pairwise(known))
 
 
 def _said_of(alone: Sequence[Slot], kept: Sequence[Slot]) -> list[str]:
