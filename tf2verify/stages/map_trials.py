@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.same_numbers import are_same
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation import flattened_rows
@@ -21,9 +22,6 @@ from tf2verify.sides.side import Inventory, RunSpec
 from tf2verify.stages.map_doubts import doubts_of
 from tf2verify.stages.value_overlap import ValueOverlap
 
-# Of the greatest element: numbers that are closer are the same but for rounding.
-_SAME = 1e-4
-_MASKED = 1e6
 # So many times as many values that both sides compute tell more than what a port starts as.
 _CLEARLY = 1.5
 
@@ -335,10 +333,12 @@ class Trial:
       return _Score(False, -1)
     found = dict(zip(wanted, computed, strict=True))
     agreed = frozenset(
-      number for number, one, other in self._places if _same(self._expected[one], found[other])
+      number for number, one, other in self._places if are_same(self._expected[one], found[other])
     )
-    outputs = all(
-      bool(other) and _same(self._expected[one], found[other]) for one, other in self._outputs
+    # Outputs without a finite number agree through any map.
+    tells = any(np.isfinite(self._expected[one]).any() for one, _ in self._outputs)
+    outputs = tells and all(
+      bool(other) and are_same(self._expected[one], found[other]) for one, other in self._outputs
     )
     return _Score(outputs, len(agreed), agreed)
 
@@ -380,18 +380,3 @@ def _sizes_fit(one: OpGraph, tf1: int, other: OpGraph, tf2: int) -> bool:
       return False
     sizes.append(int(np.prod([size or 0 for size in shape])))
   return sizes[0] == sizes[1]
-
-
-def _same(one: np.ndarray, other: np.ndarray) -> bool:
-  if one.size != other.size or one.dtype.kind not in 'fc':
-    return one.size == other.size and bool((one.ravel() == other.ravel()).all())
-  first, second = one.ravel(), other.ravel()
-  # What a mask has put there is no measure of the others.
-  huge = np.abs(first) >= _MASKED
-  return _near(first[huge], second[huge]) and _near(first[~huge], second[~huge])
-
-
-def _near(one: np.ndarray, other: np.ndarray) -> bool:
-  with np.errstate(all='ignore'):
-    apart = np.max(np.abs(one - other), initial=0.0)
-    return bool(apart <= _SAME * np.max(np.abs(one), initial=0.0))
