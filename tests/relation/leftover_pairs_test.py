@@ -100,6 +100,30 @@ class LeftoverPairsTest(parameterized.TestCase):
       [({'m/norm/b': 'n/norm/shift', 'm/norm/logs': 'n/norm/log_scale'}, 2)],
     )
 
+  def test_names_with_numbers_on_both_sides_are_no_choice_of_numbers(self):
+    tf1 = {f'm/cross_{n}/{name}': (5,) for n in range(2) for name in 'uv'}
+    tf2 = {f'cross_{n}_{name}': (5,) for name in 'uv' for n in (1, 0)}
+    (pairs, count), *more = found({}, tf1, tf2)
+    self.assertEqual(pairs, {one: one[2:].replace('/', '_') for one in tf1})
+    self.assertEqual((count, more), (1, []))
+
+  def test_numbers_by_which_a_library_counts_are_likely_and_no_more(self):
+    tf1 = {'m/dense/v': (5,), 'm/dense_1/v': (5,)}
+    tf2 = {'n/dense/v': (5,), 'n/dense_1/v': (5,)}
+    ((pairs, count),) = found({}, tf1, tf2)
+    self.assertEqual((pairs['m/dense/v'], count), ('n/dense/v', 2))
+
+  def test_what_each_is_to_its_layer_comes_before_the_order(self):
+    tf1 = {'m/one/w': (5,), 'm/one/b': (5,), 'm/two/w': (5,), 'm/two/b': (5,)}
+    tf2 = {'p1_b': (5,), 'p2_b': (5,), 'p1_w': (5,), 'p2_w': (5,)}
+    self.assertEqual(
+      found({}, tf1, tf2),
+      [
+        ({'m/one/w': 'p1_w', 'm/two/w': 'p2_w'}, 2),
+        ({'m/one/b': 'p1_b', 'm/two/b': 'p2_b'}, 2),
+      ],
+    )
+
   def test_names_that_say_nothing_leave_the_order(self):
     tf1 = {'m/p': (5,), 'm/q': (5,)}
     tf2 = {'n/x': (5,), 'n/z': (5,)}

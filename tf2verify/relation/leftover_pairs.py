@@ -21,9 +21,9 @@ from tf2verify.relation.derived_layouts import (
   splits,
 )
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.name_words import meaning
+from tf2verify.relation.name_words import meaning, same_names
 from tf2verify.relation.parts_and_one import parts_and_one
-from tf2verify.relation.roles import WORD, may_be_one, told_one_to_one
+from tf2verify.relation.roles import WORD, may_be_one, role, told_one_to_one
 
 _Shapes = Mapping[str, tuple[int, ...]]
 _NUMBER = re.compile(r'\d+')
@@ -247,9 +247,10 @@ def _elements(name: str, shape: Shape) -> int:
 
 
 # What tells which variables may be which, the most telling first: the sizes of the axes and what
-# they are called, the sizes alone, the number of elements.
+# they are called, the sizes and what each is to its layer, the sizes alone, the number of elements.
 _KINDS: tuple[Callable[[str, Shape], Hashable], ...] = (
   lambda name, shape: (without_ones(shape), _stem(name)),
+  lambda name, shape: (without_ones(shape), role(name) or name),
   lambda name, shape: without_ones(shape),
   _elements,
 )
@@ -275,7 +276,8 @@ def _alternatives(
   ):
     return ()
   # What names tell is no choice: numbers would hide that the port exchanges two variables.
-  told = {ones[n]: others[m] for n, m in told_one_to_one(ones, others).items()}
+  names = same_names(ones, others) or told_one_to_one(ones, others)
+  told = {ones[n]: others[m] for n, m in names.items()}
   rest = [other for other in others if other not in told.values()]
   orders = [_completed(ones, told, rest)]
   if len(rest) <= _MOST_ORDERED:

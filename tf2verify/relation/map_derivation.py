@@ -300,28 +300,31 @@ class _Entries:
       for entry in choice.alternatives[0]
       if len(entry.tf1) == len(entry.tf2) == 1
     }
-    left = [
-      {
-        name: shape
-        for name, shape in shapes.items()
-        if name not in taken and (shape or _is_computed_with(name, kinds[name], graph))
-      }
-      for shapes, taken, kinds, graph in zip(
-        self._shapes,
-        self._taken,
-        self._scalars,
-        (self._pairs.tf1.graph, self._pairs.tf2.graph),
-        strict=True,
-      )
-    ]
     tables = self._pairs.tf1.tables, self._pairs.tf2.tables
-    for reason, alternatives in leftover_pairs(pairs, left[0], left[1], tables):
-      first = alternatives[0][0]
-      self._add(alternatives, reason, is_split=len(first.tf1) + len(first.tf2) > 2)
-      if len(alternatives[0]) > 1:
-        names = tuple(name for entry in alternatives[0] for name in entry.tf1)
-        self._exchangeable += names
-        self._alike.append(names)
+    left = self._left_by_kind(0), self._left_by_kind(1)
+    for kind, shapes in left[0].items():
+      for reason, alternatives in leftover_pairs(pairs, shapes, left[1].get(kind, {}), tables):
+        first = alternatives[0][0]
+        self._add(alternatives, reason, is_split=len(first.tf1) + len(first.tf2) > 2)
+        if len(alternatives[0]) > 1:
+          names = tuple(name for entry in alternatives[0] for name in entry.tf1)
+          self._exchangeable += names
+          self._alike.append(names)
+
+  def _left_by_kind(self, side: int) -> dict[_Kind | None, dict[str, tuple[int, ...]]]:
+    """Returns the shapes of what has no partner; counters and flags apart from all else, by dtype.
+
+    The kind of what the model computes with is None.
+    """
+    graph = (self._pairs.tf1, self._pairs.tf2)[side].graph
+    found: dict[_Kind | None, dict[str, tuple[int, ...]]] = {None: {}}
+    for name, shape in self._shapes[side].items():
+      kind = self._scalars[side].get(name)
+      if kind is not None and _is_computed_with(name, kind, graph):
+        kind = None
+      if name not in self._taken[side]:
+        found.setdefault(kind, {})[name] = shape
+    return found
 
   def _unique(
     self,

@@ -1,11 +1,13 @@
 """The words that tell two names apart, and what names have in common."""
 
 import itertools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from tf2verify.relation.roles import WORD
 
 _VOWELS = frozenset('aeiou')
+_PIECE = re.compile(r'[a-z]+|\d+')
 _LEAST = 3  # letters of an abbreviation
 _MEANINGS = {
   **dict.fromkeys(('lo', 'low', 'lower'), 'min'),
@@ -22,6 +24,26 @@ def telling(one: str, other: str) -> tuple[set[str], set[str]]:
 def meaning(word: str) -> str:
   """Returns the usual word for what a word means: `min` for `lower`."""
   return _MEANINGS.get(word, word)
+
+
+def same_names(ones: Sequence[str], others: Sequence[str]) -> dict[int, int]:
+  """Returns which of other names each of some names is, word by word, by their positions.
+
+  Numbers count as words. Scopes and underscores do not count, nor what all names of a side begin
+  with, but for the last word of it: `net/cross_0/w` is `cross_0_w`, beside `cross_1_w` on both
+  sides. Nothing unless that holds for all of them, and each has as many words: of `dense` and
+  `dense_1` a library has counted the second one.
+  """
+  sides = []
+  for names in (ones, others):
+    pieces = [tuple(map(meaning, _PIECE.findall(name.lower()))) for name in names]
+    start = max(len(beginning(pieces)) - 1, 0)
+    sides.append({own[start:]: number for number, own in enumerate(pieces)})
+  lengths = {len(own) for side in sides for own in side}
+  is_clear = sides[0].keys() == sides[1].keys() and len(sides[0]) == len(ones) == len(others)
+  if not is_clear or len(lengths) > 1:
+    return {}
+  return {number: sides[1][own] for own, number in sides[0].items()}
 
 
 def alike(ones: set[str], others: set[str]) -> bool:
