@@ -98,7 +98,7 @@ class StoredCellsTest(parameterized.TestCase):
                      {'Wx': 'x', 'Wh': 'h', 'b': ''})  # fmt: skip
 
   @parameterized.parameters(
-    {'W': (X + H, 4 * H), 'b': (4 * H,), 'g': (H,)},  # five biases
+    {'W': (X + H, 4 * H), 'b': (4 * H,), 'g': (4 * H,)},  # eight biases
     {'w_x': (X, 4 * H), 'w_h': (H + 1, 4 * H), 'b': (4 * H,)},
     {'w_x': (X, 3 * H), 'w_h': (H, 4 * H)},
   )
@@ -114,6 +114,23 @@ class StoredCellsTest(parameterized.TestCase):
   def test_kernels_of_an_attention_that_a_decoder_reads_in_each_step_are_no_cells(self):
     ones, others = cells(memory__kernel=(X + H, 3 * H)), cells(dense__kernel=(X + H, 3 * H))
     self.assertEqual(list(cell_pairs(ones, others)), [])
+
+  @parameterized.parameters(
+    {'attention': (2 * H, H), 'score': (H,)},
+    {'query': (H, H)},
+    {'query': (H, H), 'attention': (2 * H, H)},
+  )
+  def test_kernels_of_an_attention_beside_a_cell_do_not_hide_it(self, **more):
+    shapes = {'decoder__W': (X + H, 4 * H), 'decoder__b': (4 * H,)}
+    shapes |= {f'decoder__{name}': shape for name, shape in more.items()}
+    cell = cells(**shapes)[0]
+    self.assertEqual((cell.gates, cell.inputs, cell.state, cell.units), (4, X, H, H))
+    self.assertEqual(cell.names, {'decoder/W', 'decoder/b'})
+
+  def test_two_gates_of_a_cell_that_has_more_are_none_of_their_own(self):
+    shapes = {'net__gates': (X + 4, 8), 'net__gates_bias': (8,)}
+    shapes |= {'net__candidate': (X + 4, 4), 'net__candidate_bias': (4,)}
+    self.assertEqual(max(cell.gates for cell in cells(**shapes)), 3)
 
   def test_each_variable_is_in_one_pair(self):
     shapes = {f'{end}__{name}': shape for end in ('fw', 'bw') for name, shape in _PER_GATE.items()}

@@ -128,19 +128,37 @@ def stored_cells(
   listed = list(shapes)
   for scope in scopes:
     inside = [name for name in shapes if not scope or name.startswith(scope + '/')]
-    for names in ([name for name in inside if name in repeated], inside):
-      if len(names) <= _MOST_VARIABLES:
-        for cell in _cells({name: shapes[name] for name in names}, usual):
-          if any(
-            (s.name in whole and s.rows != BIAS and len(s.gates) > 1)
-            or (s.name in single and s.rows == BOTH)
-            for s in cell.variables
-          ):
-            continue
-          known = any(RECURRENT in name or name in recurrent for name in cell.names)
-          cell = dataclasses.replace(cell, is_recurrent=known)
-          found.setdefault(cell, min(listed.index(stored.name) for stored in cell.variables))
+    for cell in _cells_within({name: shapes[name] for name in inside}, repeated, usual):
+      if any(
+        (s.name in whole and s.rows != BIAS and len(s.gates) > 1)
+        or (s.name in single and s.rows == BOTH)
+        for s in cell.variables
+      ):
+        continue
+      known = any(RECURRENT in name or name in recurrent for name in cell.names)
+      cell = dataclasses.replace(cell, is_recurrent=known)
+      found.setdefault(cell, min(listed.index(stored.name) for stored in cell.variables))
   return sorted(found, key=lambda cell: (-cell.gates, found[cell], len(cell.variables)))
+
+
+def _cells_within(
+  shapes: Mapping[str, Shape], repeated: Collection[str], usual: Mapping[str, str]
+) -> Iterator[StoredCell]:
+  """Yields the cells that variables of a scope can be: those of its loop, of one width, or all.
+
+  A decoder keeps the kernels of its attention beside those of its cell, which have all gates and
+  so another width.
+  """
+  rounds = {name: shape for name, shape in shapes.items() if name in repeated}
+  kernels = {name for name, shape in rounds.items() if len(shape) >= _MATRIX}
+  leaves_none = False
+  for cell in _cells(rounds, usual):
+    leaves_none |= kernels <= cell.names
+    yield cell
+  for width in dict.fromkeys(shape[-1:] for shape in rounds.values() if not leaves_none):
+    alone = {name: shape for name, shape in rounds.items() if shape[-1:] == width}
+    yield from (cell for cell in _cells(alone, usual) if cell.gates in _GATES)
+  yield from _cells(shapes, usual)
 
 
 def cell_pairs(
@@ -183,6 +201,8 @@ def _may_be_pair(one: StoredCell, other: StoredCell) -> bool:
 
 def _cells(shapes: Mapping[str, Shape], usual: Mapping[str, str]) -> Iterator[StoredCell]:
   """Yields the cells that some variables can be."""
+  if len(shapes) > _MOST_VARIABLES:
+    return
   kernels = {name: shape for name, shape in shapes.items() if len(shape) >= _MATRIX}
   vectors = {
     name: shape[0]

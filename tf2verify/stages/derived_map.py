@@ -24,7 +24,8 @@ from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages import step_counter
-from tf2verify.stages.map_trials import DerivedMap, NotDerivable, Trial, Values
+from tf2verify.stages.map_found import DerivedMap
+from tf2verify.stages.map_trials import NotDerivable, Trial, Values
 
 # So many exchanges of two variables are tried.
 _MOST_EXCHANGES = 8

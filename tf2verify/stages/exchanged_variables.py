@@ -11,7 +11,7 @@ from tf2verify.relation.layouts import Layouts
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.variable_map import VariableMap, listed
 from tf2verify.stages.derived_map import derived_map
-from tf2verify.stages.map_trials import DerivedMap
+from tf2verify.stages.map_found import DerivedMap
 from tf2verify.stages.mapped import Mapped
 from tf2verify.stages.stage import CaseUnderTest
 

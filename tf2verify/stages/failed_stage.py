@@ -26,6 +26,7 @@ from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.stages.exchanged_variables import exchange_cause
 from tf2verify.stages.never_read import never_read_cause
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
+from tf2verify.stages.unconfirmed_entries import with_map_note
 
 # Stages whose runs experiments can make again.
 _OF_FORWARD_PASS = ('zero_randomness', 'seeded_constant')
@@ -153,7 +154,7 @@ def _diagnosed(
     lines, first = _variable_lines(case, findings), diagnose_option.ends_with_the_first()
     facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3(), further
     made = diagnose(*found, sides, not_traceable, lines, traced, bench, first, *facts)
-    diagnosis = _with_never_read(case, verdict.stage, sides, made)
+    diagnosis = _with_variables(case, verdict.stage, sides, made)
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'
@@ -196,12 +197,16 @@ def _both_sides(
   return _both_sides(case, dataclasses.replace(run, parts=True))
 
 
-def _with_never_read(
+def _with_variables(
   case: CaseUnderTest, stage: str, sides: tuple[GraphRun, GraphRun] | None, diagnosis: Diagnosis
 ) -> Diagnosis:
-  """Returns a diagnosis with a layer that is not called; or a variable, if nothing is proven."""
+  """Returns a diagnosis with a layer that is not called; or a variable, if nothing is proven.
+
+  And with a note if the map of the variables may be wrong.
+  """
   if sides is None or stage != _OF_FORWARD_PASS[0]:
     return diagnosis
+  diagnosis = with_map_note(case.pairing.derived, sides[0].op_graph, diagnosis)
   found = never_read_cause(case, sides[0].op_graph, sides[1].op_graph)
   proven = any(cause.is_proven or cause.numbers for cause in diagnosis.causes)
   if found is None or (proven and not found.is_layer):

@@ -12,7 +12,6 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation import flattened_rows
 from tf2verify.relation.derivation import Derivation
-from tf2verify.relation.interchangeable import Exchange
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import by_name
 from tf2verify.relation.roles import telling_words
@@ -20,6 +19,7 @@ from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Inventory, RunSpec
 from tf2verify.stages.map_doubts import doubts_of
+from tf2verify.stages.map_found import DerivedMap
 from tf2verify.stages.value_overlap import ValueOverlap
 
 # So many times as many values that both sides compute tell more than what a port starts as.
@@ -30,60 +30,6 @@ Values = dict[str, np.ndarray]
 
 class NotDerivable(Tf2VerifyError):
   """No map can be derived; the message says why."""
-
-
-@dataclasses.dataclass(frozen=True)
-class DerivedMap:
-  """A map, and how sure it is.
-
-  Attributes:
-    variable_map: each entry has its reason.
-    outputs_agree: whether the outputs of both sides are the same numbers through the map.
-    agreeing: at how many places of variables both sides compute the same numbers.
-    places: at how many places that was looked at.
-    doubts: what is not decided, and what speaks against the map, one sentence each.
-    declared: how many pairs `variable_names` gives.
-    ambiguous: tf1 names of variables whose partner, or layout, nothing decides.
-    unpaired: how many variables of tf1 have no partner.
-    exchanged: pairs by name that the port uses crosswise; with these exchanged the outputs agree.
-    interchangeable: exchanges of two variables that change no output.
-  """
-
-  variable_map: VariableMap
-  outputs_agree: bool
-  agreeing: int
-  places: int
-  doubts: tuple[str, ...]
-  declared: int = 0
-  ambiguous: tuple[str, ...] = ()
-  unpaired: int = 0
-  exchanged: tuple[tuple[str, str], ...] = ()
-  interchangeable: tuple[Exchange, ...] = ()
-
-  @property
-  def rank(self) -> tuple[bool, int]:
-    """How far it fits; the greater the better."""
-    return self.outputs_agree, self.agreeing
-
-  @property
-  def is_certain(self) -> bool:
-    """Whether there is nothing that another look at the graphs might tell."""
-    return self.outputs_agree or not (self.ambiguous or self.unpaired)
-
-  @property
-  def certainty(self) -> tuple[bool, int, int]:
-    """How little it leaves open; the greater the better."""
-    return self.outputs_agree, -self.unpaired, -len(self.ambiguous)
-
-  def summary(self) -> str:
-    """Returns in one sentence how sure the map is."""
-    entries = len(self.variable_map.entries)
-    agree = 'agree' if self.outputs_agree else 'do not agree'
-    declared = f', {self.declared:,} of them declared by variable_names' if self.declared else ''
-    return (
-      f'{entries:,} entries derived from what the variables do{declared}; at {self.agreeing:,} of '
-      f'{self.places:,} places both sides compute the same numbers; the outputs {agree} through it'
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,6 +127,7 @@ class Trial:
       ambiguous=tuple(dict.fromkeys(ambiguous)),
       unpaired=len(self._found.tf1_left),
       exchanged=self._found.crossed if is_exchange else (),
+      confirmed=self._confirmed(kept),
     )
 
   def agrees(self, entries: Iterable[MapEntry]) -> bool:
@@ -342,9 +289,14 @@ class Trial:
     )
     return _Score(outputs, len(agreed), agreed)
 
+  def _confirmed(self, score: _Score) -> frozenset[str]:
+    """Returns the tf1 names of the variables at whose places both sides agree."""
+    places = [self._found.places[number] for number in score.agreed]
+    return frozenset(name for place in places for name in place.variables)
+
   def _entries(self, chosen: Sequence[int], best: _Score) -> list[MapEntry]:
     """Returns the entries with their reasons."""
-    agreed = {name for number in best.agreed for name in self._found.places[number].variables}
+    agreed = self._confirmed(best)
     found = []
     for choice, number in zip(self._found.choices, chosen, strict=True):
       for entry in choice.alternatives[number]:

@@ -20,7 +20,8 @@ from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.stages import step_counter
 from tf2verify.stages.derived_map import derived_map
-from tf2verify.stages.map_trials import DerivedMap, NotDerivable
+from tf2verify.stages.map_found import DerivedMap
+from tf2verify.stages.map_trials import NotDerivable
 from tf2verify.stages.mapped import DERIVE, Mapped, declared_map, fitted
 
 
