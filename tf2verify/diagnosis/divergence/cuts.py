@@ -14,9 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.following import after, with_variables
 from tf2verify.diagnosis.divergence.marked_arrays import Marked, Quantities
 from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.divergence.results import Results
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.divergence.value_pairs import pair_alike
 from tf2verify.numerics.relayout import (
@@ -25,11 +27,11 @@ from tf2verify.numerics.relayout import (
   is_constant,
   relayout,
 )
-from tf2verify.records.op_graph import VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import OpGraph, TensorKey
 from tf2verify.relation.op_pairs import family
 
-# Regions with fewer unpaired operations on one side are short enough to read.
-_LONG = 4
+# Regions with fewer unpaired operations are short enough to read; and with hardly any on one side.
+_LONG, _SHORT = 4, 1
 _NUMBERS = ('float', 'bfloat', 'int')
 # Runs of the port for one region.
 _MOST_RUNS = 640
@@ -67,7 +69,7 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
   """
   ops = tf1.op_graph.ops
   until = time.perf_counter() + _SECONDS
-
+  results = Results(divergence, tf1, tf2)
   looked_into: set[RegionPair] = set()
 
   def cut_of(source: FoundSource) -> Cut | None:
@@ -78,7 +80,7 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
     keys = [(n, k) for n, k in entering if not is_opaque(ops[n].outputs[k][0])]
     fetched = tf1.fetch([ops[n].tensors[k] for n, k in keys])
     given = divergence.given(source.regions, dict(zip(keys, fetched, strict=True)))
-    return CutSearch((tf1, tf2), source, given, until).found()
+    return CutSearch((tf1, tf2), source, given, until, results).found()
 
   layouts: dict[TensorKey, Relayout] = {}
   tried: set[int] = set()
@@ -115,6 +117,7 @@ class CutSearch:
     source: FoundSource,
     given: Mapping[str, np.ndarray],
     until: float,
+    results: Results,
   ) -> None:
     """Takes a source.
 
@@ -123,7 +126,9 @@ class CutSearch:
       source: whose regions are looked into.
       given: what enters them, of tf1, by the port's tensors.
       until: when no further run is made, in seconds of `time.perf_counter`.
+      results: what is compared in the end.
     """
+    self._results = results
     self._until = until
     self._tf1, self._tf2 = runs
     self._pair: RegionPair = source.regions
@@ -140,7 +145,8 @@ class CutSearch:
 
   def found(self) -> Cut | None:
     """Returns the first cut in the order of the port; None without any."""
-    if min(len(self._pair.tf1.inner), len(self._pair.tf2.inner)) < _LONG:
+    shorter, longer = sorted((len(self._pair.tf1.inner), len(self._pair.tf2.inner)))
+    if shorter < _SHORT or longer < _LONG:
       return None
     ones = _telling(self._tf1.op_graph, self._pair.tf1.inner)
     others = _telling(self._tf2.op_graph, self._pair.tf2.inner)
@@ -150,20 +156,48 @@ class CutSearch:
     before = self._port(others, {})
     if before is None:
       return None
-    for place in others:
-      for one in self._candidates(place, values, before):
-        if not self._runs_left or time.perf_counter() > self._until:
-          return None
-        self._runs_left -= 1
+    # What a place is computed by may be read beside the region as well: the results tell.
+    for place, one in self._in_order(others, values, before):
+      if not self._results.may_be_run:
+        break
+      if self._mends(one, place, values, before):
         found = self._from(one, place, values, before)
-        if found is not None and self._goes_together(one, place, found, values, before):
-          place, found = self._of_its_type(one, place, found, values, before)
-          after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
-          known = {n: values[n] for n in sorted(after) if n in values}
-          theirs = {n: a for n, a in found.items() if n in before}
-          earlier = self._tf1.op_graph.ancestors([one]) - {one}
-          return Cut(one, place, frozenset(earlier & set(self._pair.tf1.inner)), known, theirs)
+        if found is not None:
+          return self._cut(one, place, found, values, before)
+    for place, one in self._in_order(others, values, before) if shorter >= _LONG else ():
+      if not self._runs_left or time.perf_counter() > self._until:
+        return None
+      self._runs_left -= 1
+      found = self._from(one, place, values, before)
+      if found is not None and self._goes_together(one, place, found, values, before):
+        place, found = self._of_its_type(one, place, found, values, before)
+        return self._cut(one, place, found, values, before)
     return None
+
+  def _in_order(
+    self,
+    places: Sequence[int],
+    values: Mapping[int, np.ndarray],
+    before: Mapping[int, np.ndarray],
+  ) -> Iterator[tuple[int, int]]:
+    """Yields places of the port with what of tf1 may stand there."""
+    for place in places:
+      for one in self._candidates(place, values, before):
+        yield place, one
+
+  def _cut(
+    self,
+    one: int,
+    place: int,
+    found: Mapping[int, np.ndarray],
+    values: Mapping[int, np.ndarray],
+    before: Mapping[int, np.ndarray],
+  ) -> Cut:
+    later = after(self._tf1.op_graph, one, self._pair.tf1.inner)
+    known = {n: values[n] for n in sorted(later) if n in values}
+    theirs = {n: a for n, a in found.items() if n in before}
+    earlier = self._tf1.op_graph.ancestors([one]) - {one}
+    return Cut(one, place, frozenset(earlier & set(self._pair.tf1.inner)), known, theirs)
 
   def _of_its_type(
     self,
@@ -238,9 +272,16 @@ class CutSearch:
   ) -> dict[int, np.ndarray] | None:
     """Returns what the port computes from a quantity of tf1 in a place of it."""
     tensor = self._tf2.op_graph.ops[place].tensors[0]
-    after = sorted(_after(self._tf2.op_graph, place, self._pair.tf2.inner))
+    later = sorted(after(self._tf2.op_graph, place, self._pair.tf2.inner))
     given = {tensor: values[one].reshape(before[place].shape)}
-    return self._port([n for n in after if n in before], given)
+    return self._port([n for n in later if n in before], given)
+
+  def _mends(
+    self, one: int, place: int, values: Mapping[int, np.ndarray], before: Mapping[int, np.ndarray]
+  ) -> bool:
+    """Returns whether all that fails agrees with a quantity of tf1 in a place of the port."""
+    tensor = self._tf2.op_graph.ops[place].tensors[0]
+    return self._results.agree_with({tensor: values[one].reshape(before[place].shape)})
 
   def _goes_together(
     self,
@@ -253,7 +294,7 @@ class CutSearch:
     """Returns whether the port computes from a quantity of tf1 what tf1 does."""
     if alike_as_held(self._source.tf1, found[self._pair.tf2.end]):
       return True
-    ours = _with_variables(self._tf1.op_graph, one, self._pair.tf1.inner)
+    ours = with_variables(self._tf1.op_graph, one, self._pair.tf1.inner)
     telling = [n for n in ours if n in values and not is_constant(values[n])]
     changed = (array for n, array in found.items() if not _same(before[n], array))
     theirs = Quantities([Marked.of(array) for array in changed])
@@ -265,8 +306,8 @@ class CutSearch:
     readers = [n for n in found if (place, 0) in ops[n].inputs]
     if not alike or not readers:
       return False
-    after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
-    known = Quantities([self._marked(n, values[n]) for n in after if n in values])
+    later = after(self._tf1.op_graph, one, self._pair.tf1.inner)
+    known = Quantities([self._marked(n, values[n]) for n in later if n in values])
     return all(known.have(Marked.of(found[n])) for n in readers)
 
   def _marked(self, tf1: int, value: np.ndarray) -> Marked:
@@ -332,44 +373,3 @@ def _likeness(one: np.ndarray, other: np.ndarray) -> float:
   ones, others = ones - ones.mean(), others - others.mean()
   size = float(np.sqrt(np.square(ones).sum() * np.square(others).sum()))
   return abs(float((ones * others).sum())) / size if size else 0.0
-
-
-def _after(graph: OpGraph, place: int, among: Sequence[int]) -> set[int]:
-  """Returns the operations of a region that are computed from one of them."""
-  found = {place}
-  for n in sorted(among):
-    if n > place and any(producer in found for producer, _ in graph.ops[n].inputs):
-      found.add(n)
-  return found - {place}
-
-
-def _with_variables(graph: OpGraph, place: int, among: Sequence[int]) -> list[int]:
-  """Returns those of them into which a variable has come on the way.
-
-  What is computed without one from the same numbers is the same wherever it stands: every norm
-  takes the mean of what it is given.
-  """
-  after = _after(graph, place, among)
-  weighted: set[int] = set()
-  for n in sorted(after):
-    producers = [producer for producer, _ in graph.ops[n].inputs]
-    if any(producer in weighted for producer in producers) or any(
-      _reads_variable(graph, producer) for producer in producers if producer not in after | {place}
-    ):
-      weighted.add(n)
-  return sorted(weighted)
-
-
-def _reads_variable(graph: OpGraph, position: int) -> bool:
-  """Returns whether a value is a variable's, as it is or in another shape or layout."""
-  return any(op.op_type == VARIABLE for op in _origins(graph, position))
-
-
-def _origins(graph: OpGraph, position: int) -> Iterator[OpRecord]:
-  pending = [position]
-  while pending:
-    op = graph.ops[pending.pop()]
-    yield op
-    inputs: Sequence[TensorKey] = op.inputs
-    if len(inputs) > 0 and op.op_type in ('Reshape', 'Transpose', 'ExpandDims', 'Squeeze', 'Cast'):
-      pending.append(inputs[0][0])

@@ -1,0 +1,53 @@
+"""What is compared in the end, computed by the port with some of its tensors given."""
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.numerics.relayout import alike_as_held
+
+# Of both graphs, which are run again as a whole.
+_MOST_OPERATIONS = 3000
+_MOST_RUNS = 320
+_SECONDS = 4.0
+# Targets that follow from others by differentiation.
+_GRADIENTS = ('gradient ', 'loss gradient ')
+
+
+class Results:
+  """The results that fail, gradients aside, which follow from the others."""
+
+  def __init__(self, divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) -> None:
+    """Takes both sides.
+
+    Args:
+      divergence: the search.
+      tf1: the tf1 side's run.
+      tf2: the port's.
+    """
+    ones, others = tf1.op_graph.ops, tf2.op_graph.ops
+    ends = [(n, m) for n, m in divergence.ends if not ones[n].name.startswith(_GRADIENTS)]
+    is_large = len(ones) + len(others) > _MOST_OPERATIONS
+    self._tf2 = tf2
+    self._names = [] if is_large else [others[m].tensors[0] for _, m in ends]
+    self._wanted = [] if is_large else tf1.fetch([ones[n].tensors[0] for n, _ in ends])
+    self._runs_left = _MOST_RUNS
+    self._until = time.perf_counter() + _SECONDS
+
+  @property
+  def may_be_run(self) -> bool:
+    """Whether there are any, and it would not take too long."""
+    return bool(self._names and self._runs_left) and time.perf_counter() < self._until
+
+  def agree_with(self, given: Mapping[str, np.ndarray]) -> bool:
+    """Returns whether the port computes those of tf1 with values in place of its own.
+
+    Args:
+      given: by the port's tensors.
+    """
+    self._runs_left -= 1
+    found = self._tf2.refetched(self._names, given)
+    return found is not None and all(map(alike_as_held, self._wanted, found))
