@@ -168,13 +168,21 @@ def graphs(tf1, tf2):
   return {'tf1_graph': tf1, 'tf2_graph': tf2}
 
 
-def softmax(side, masked, number=-1e9):
-  """Returns a graph of a softmax that is the place of `source`, its logits masked or not."""
+def softmax(side, masked, number=-1e9, by=''):
+  """Returns a graph of a softmax that is the place of `source`, its logits masked or not.
+
+  Args:
+    side: of the graph.
+    masked: whether a number is added to the logits by a mask.
+    number: that one.
+    by: the type of an operation between the two, '' for none.
+  """
   made = HandMade(side)
   logits = made.input(_NUMBERS, "['scores']")
   if masked:
     lengths = made.input(np.ones(4, np.float32), "['lengths']")
-    logits = made.op('AddV2', 'add', logits, made.op('Mul', 'm', lengths, made.constant(number)))
+    mask = made.op('Mul', 'm', lengths, made.constant(number))
+    logits = made.op('AddV2', 'add', logits, made.op(by, 'as', mask) if by else mask)
   end = 'net/op' if side == 'tf1' else 'layer/net/op'
   made.target('output w', made.chain(logits, 'Softmax', f'Square {end}'))
   return made.graph()
@@ -322,12 +330,16 @@ _NEAR_MISSES = (
     evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True))),
     evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', True))),
     evidence(**graphs(softmax('tf1', True), softmax('tf2', False))),  # no place behind it
+    # `mask[:, None]`; and what no rule knows.
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True, by='StridedSlice'))),
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True, by='Einsum'))),
   ),
   (
     'needless_softmax_mask',
     evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', True))),
     evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True))),
     evidence(source(), **graphs(softmax('tf1', True, -1.0), softmax('tf2', True))),
+    evidence(source(), **graphs(softmax('tf1', True, by='Einsum'), softmax('tf2', True))),
     evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', False))),
   ),
   (
@@ -830,6 +842,19 @@ class BatchStatisticsTest(absltest.TestCase):
     turned = dataclasses.replace(one, tf1=one.tf2, tf2='', aspect=GraphAspect.MISSING)
     self.assertIn('the batch statistics in tf1', self.cause(turned).text)
 
+  def test_by_the_batch_on_both_sides(self):
+    one = batch_statistics('[0, 1]')
+    summed = 'Cast → Sum(keep_dims=True, reduction_indices=[0, 1]) → AddV2 → RealDiv'
+    turned = dataclasses.replace(one, tf1=one.tf2, tf2=summed, aspect=GraphAspect.REPLACED)
+    self.assertIsNone(self.cause(turned))
+    cut = dataclasses.replace(turned, tf2='Cast → … 3 more', tf2_value=('Cast', 'Sum', 'RealDiv'))
+    self.assertIsNone(self.cause(cut))
+    made = HandMade('tf2')
+    count = made.op('Sum', 'count', made.input(_NUMBERS, "['steps']"))
+    made.target('output w', made.op('AddV2', 'add', count, made.constant(np.float32(1e-7))))
+    masked = self.cause(turned, of_keras3=True, tf2_graph=made.graph())
+    self.assertStartsWith(masked.text, 'the port takes the mean and variance of a batch norm over')
+
   def test_of_each_example(self):
     self.assertIsNone(self.cause(batch_statistics('[-1]')))
 
@@ -974,8 +999,8 @@ class ConcatOrderTest(parameterized.TestCase):
   # Six slices of two parts, one after the other and in turn.
   turns = _NUMBERS.reshape(4, 2, 3).transpose(0, 2, 1).reshape(4, 6)
 
-  def said(self, tf1_path, tf2_path, tf2):
-    found = causes_of(evidence(source(tf1_path, tf2_path, tf2=tf2)))
+  def said(self, tf1_path, tf2_path, tf2, tf1=None):
+    found = causes_of(evidence(source(tf1_path, tf2_path, tf1, tf2)))
     return next(iter(found)).text
 
   def test_parts_in_turn(self):
@@ -988,6 +1013,9 @@ class ConcatOrderTest(parameterized.TestCase):
     for paths in ((('ConcatV2',), ('ConcatV2',)), (('Pack', 'ConcatV2'), ('Pack', 'ConcatV2'))):
       self.assertIn('the order of the inputs', self.said(*paths, self.turns))
     other = self.said(('ConcatV2',), ('Pack', 'Reshape'), _NUMBERS[:, [1, 0, 2, 3, 4, 5]])
+    self.assertIn('the order of the inputs', other)
+    ten = np.arange(20.0, dtype=np.float32).reshape(2, 10)  # not of three parts, nor of four
+    other = self.said(('ConcatV2',), ('Pack', 'Reshape'), ten[:, [1, 0, *range(2, 10)]], ten)
     self.assertIn('the order of the inputs', other)
 
 

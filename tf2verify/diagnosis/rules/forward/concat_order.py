@@ -45,9 +45,11 @@ def _interleaved(source: Source, places: Sequence[int], axis: int) -> str:
   if whose[0] == whose[1]:
     return ''
   for parts in range(2, len(places) // 2 + 1):
-    rest = len(places) // parts
+    rest, left = divmod(len(places), parts)
+    if left:
+      continue
     turns = np.arange(len(places)).reshape(-1, parts if whose[1] else rest)
-    if parts * rest == len(places) and np.array_equal(turns.T.ravel(), places):
+    if np.array_equal(turns.T.ravel(), places):
       break
   else:
     return ''

@@ -16,6 +16,7 @@ _COMBINES = frozenset(
   (
     *('Add', 'AddV2', 'Sub', 'Mul', 'RealDiv', 'Select', 'SelectV2', 'Minimum', 'Maximum'),
     *('Reshape', 'ExpandDims', 'Squeeze', 'Transpose', 'Cast', 'BroadcastTo', 'Fill', 'Tile'),
+    'StridedSlice',  # `mask[:, None]`
   )
 )
 _CHOICES = ('Select', 'SelectV2')
@@ -23,6 +24,8 @@ _SIZES = frozenset(('Shape', 'ShapeN', 'Size', 'Rank'))
 # No logit of a model is as low.
 _LOWEST = -1e3
 _DEEPEST = 5
+# A low number within so many operations of any kind may be a mask, written as no rule knows.
+_FARTHEST = 10
 _SHOWN = 2
 
 
@@ -88,7 +91,22 @@ def _unlike(evidence: FailedStage) -> tuple[_Softmax, _Softmax, bool] | None:
     return None
   pairs = zip(ones, others, strict=True)
   unlike = [(a, b) for a, b in pairs if (a.lowest is None) != (b.lowest is None)]
+  if any(_may_be_masked(*((tf1, a) if a.lowest is None else (tf2, b))) for a, b in unlike):
+    return None
   return (*unlike[0], unlike[0][0].lowest is not None) if unlike else None
+
+
+def _may_be_masked(graph: OpGraph, bare: _Softmax) -> bool:
+  """Returns whether a low number comes into logits anywhere near, but in an earlier softmax."""
+  seen, level = set[int](), {graph.ops[bare.position].inputs[0][0]}
+  for _ in range(_FARTHEST):
+    level = {n for n in level - seen if graph.ops[n].op_type not in _SOFTMAX}
+    read = {producer for n in level for producer, _ in graph.ops[n].inputs}
+    numbers = (_number(graph, producer) for producer in read)
+    if any(number is not None and abs(number) >= -_LOWEST for number in numbers):
+      return True
+    seen, level = seen | level, read
+  return False
 
 
 def _behind(graph: OpGraph, names: Sequence[str]) -> list[_Softmax]:
