@@ -26,9 +26,16 @@ class ScaledSlots:
   def __init__(self) -> None:
     self._scales: dict[str, float] = {}
     self._variables: dict[str, set[str]] = {}
+    # By the number of a step, of how many tensors that was.
+    self.counts: dict[int, int] = {}
 
-  def leave_out(self, part: Comparison) -> None:
-    """Takes back what differs of a step, where that is such state alone."""
+  def leave_out(self, part: Comparison, number: int) -> None:
+    """Takes back what differs of a step, where that is such state alone.
+
+    Args:
+      part: what was compared so far; steps before this one agree.
+      number: of the step.
+    """
     differences = list(part.differences)
     failed = {(one.quantity, one.name, one.run): one for one in part.failed_tensors()}
     scales = dict(self._scales)
@@ -41,18 +48,33 @@ class ScaledSlots:
       if abs(scales.setdefault(role, scale) - scale) > _SAME * abs(scale):
         return
     self._scales = scales
+    if differences:
+      self.counts[number] = len(differences)
     for difference in differences:
       role, _, variable = difference.tf1_subject.partition(' of ')
       self._variables.setdefault(role, set()).add(variable)
       part.withdraw(functools.partial(operator.is_, difference))
 
-  def told(self) -> list[str]:
-    """Returns what to say of what was left out."""
+  def told(self, parted: int) -> list[str]:
+    """Returns what to say of what was left out.
+
+    Args:
+      parted: the first step that differs otherwise; 0 without.
+    """
+    steps = f'step{"s" if len(self.counts) > 1 else ""} {", ".join(map(str, self.counts))}'
+    if parted:
+      steps += (
+        f', before step {parted}, the first one that differs otherwise: another unit of the same '
+        'state, or what makes that step differ'
+      )
+    else:
+      steps += (
+        ', and all updates agree: another unit of the same state, unless something hides the '
+        'factor, such as a clipping; a checkpoint of TF1 has to be multiplied by it'
+      )
     return [
       f'{role} of {listed(sorted(self._variables[role]), _SHOWN)} is {number_text(scale)} times as '
-      'large in the port as in TF1 after every step, and all updates agree: another unit of the '
-      'same state, unless something hides the factor, such as a clipping; a checkpoint of TF1 has '
-      'to be multiplied by it'
+      f'large in the port as in TF1 after {steps}'
       for role, scale in self._scales.items()
     ]
 

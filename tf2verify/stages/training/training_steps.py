@@ -151,7 +151,7 @@ class _Judge:
     self._looked_at, whose = self._steps, self._whose(parted)
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number, parted)
-    alone = [*slots_alone(self._looked_at), *self._scaled.told()]
+    alone = [*slots_alone(self._looked_at), *self._scaled.told(parted)]
     comparison.blind_spots += [] if parted else alone
     rows, later = OtherRows(), Later()
     if not parted:
@@ -226,11 +226,11 @@ class _Judge:
         again = self._moved.rerun(number), self._moved.here(number)
         part.excuse_rounding(self._steps.tf1, *again, further=self._with_64_bits(number))
         leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
-        self._scaled.leave_out(part)
+        self._scaled.leave_out(part, number)
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
         if part.differences:
-          return number, differing
+          return number, differing | self._scaled.counts
         if number == representative(self._count):
           self._related = to_relate(self._graphs(self._steps, number), self._steps)
     return 0, differing
