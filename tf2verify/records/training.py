@@ -50,6 +50,8 @@ class OptimizerRecord:
   # The update rule that both sides' classes share: `adam`, `rmsprop`, `momentum`, `sgd`, `adagrad`,
   # `adadelta`, `adamax`, `ftrl`, `nadam`; '' for one that is not known.
   rule: str = ''
+  # Of the port: whether a class of the user's own computes updates, which may read no setting.
+  own_update: bool = False
 
   def setting(self, name: str) -> float | None:
     """Returns a setting; None where the optimizer has none of this name."""

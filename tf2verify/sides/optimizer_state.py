@@ -25,6 +25,12 @@ V1_OPTIMIZER: Any = v1.train.Optimizer
 
 # Lists of new Keras optimizers that are no slots.
 _NO_SLOTS = ('variables', 'trainable_variables')
+_FRAMEWORKS = ('tensorflow.', 'tf_keras.', 'keras.')
+# What computes the update of a variable, in optimizers of all kinds.
+_UPDATES = (
+  *('update_step', '_resource_apply_dense', '_resource_apply_sparse'),
+  *('_resource_apply_sparse_duplicate_indices', '_apply_dense', '_apply_sparse'),
+)
 _VALUES = ('_learning_rate', '_lr', 'learning_rate')
 
 
@@ -136,7 +142,14 @@ def record_of(optimizer: Any) -> OptimizerRecord:
     for name, value in found.items()
     if isinstance(value, numbers.Real) and not math.isnan(float(value))
   }
-  return OptimizerRecord(class_name(optimizer), tuple(settings.items()), _rule(optimizer))
+  name, rule = class_name(optimizer), _rule(optimizer)
+  return OptimizerRecord(name, tuple(settings.items()), rule, _updates_by_itself(optimizer))
+
+
+def _updates_by_itself(optimizer: Any) -> bool:
+  """Returns whether what computes updates is overridden by a class that is not a framework's."""
+  own = [cls for cls in type(optimizer).__mro__ if not cls.__module__.startswith(_FRAMEWORKS)]
+  return any(name in vars(cls) for cls in own for name in _UPDATES)
 
 
 def _attributes(optimizer: Any) -> Mapping[str, Any]:

@@ -99,6 +99,19 @@ class LaterStepsTest(LadderTestCase, parameterized.TestCase):
 
     self.assertEmpty(self.assert_passes(Case).blind_spots)
 
+  def test_updates_of_tf1_by_hand(self):
+    class Case(Decaying):
+      make_tf1_optimizer = tf2verify.EquivalenceCase.make_tf1_optimizer
+
+      def make_tf1_train_op(self, loss):
+        rate, variables = staircase(), v1.trainable_variables()
+        pairs = zip(tf.gradients(loss, variables), variables, strict=True)
+        with tf.control_dependencies([v.assign_sub(rate * g) for g, v in pairs]):
+          return v1.train.get_global_step().assign_add(1).op
+
+    spots = ' '.join(self.assert_passes(Case).blind_spots)
+    self.assertIn('is not known there: the train op of TF1 tells no learning rate', spots)
+
   def test_adam(self):
     class Case(Decaying):
       def make_tf1_optimizer(self):

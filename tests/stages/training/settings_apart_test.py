@@ -39,6 +39,22 @@ class Adagrad(tf2verify.EquivalenceCase, abc.ABC):
     return keras.optimizers.Adagrad(0.05, epsilon=self.epsilon)
 
 
+class _OwnAdagrad(keras.optimizers.Adagrad):
+  """Reads no epsilon, whatever it is given."""
+
+  def update_step(self, gradient, variable, learning_rate):
+    total = self._accumulators[self._get_variable_index(variable)]
+    total.assign_add(gradient**2)
+    variable.assign_sub(learning_rate * gradient / keras.ops.sqrt(total))
+
+
+class _Named(keras.optimizers.Adagrad):
+  """Computes updates as its base does."""
+
+  def get_config(self):
+    return super().get_config()
+
+
 class SettingsApartTest(parameterized.TestCase):
   @parameterized.parameters((0.0, False), (1e-9, True))
   def test_epsilon_of_adagrad(self, value, is_told):
@@ -48,6 +64,16 @@ class SettingsApartTest(parameterized.TestCase):
     spots = ' '.join(found.blind_spots)
     self.assertEqual('epsilon is 0 in tf1 and 1e-09 in the port' in spots, is_told, spots)
     self.assertNotIn('replaces', spots)
+
+  @parameterized.parameters((_OwnAdagrad, False), (_Named, True))
+  def test_an_update_of_its_own(self, optimizer, is_told):
+    class Case(Adagrad):
+      def make_tf2_optimizer(self):
+        return optimizer(0.05, epsilon=1e-9)
+
+    found = tf2verify.verify(Case, [_STAGE]).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    self.assertEqual('epsilon is' in ' '.join(found.blind_spots), is_told, found.blind_spots)
 
   @parameterized.parameters((0.0, True), (1e-30, False))
   def test_epsilon_of_0_that_legacy_keras_replaces(self, value, is_told):

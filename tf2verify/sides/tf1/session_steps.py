@@ -142,9 +142,12 @@ class SessionSteps:
   def rates(self, counts: Sequence[int]) -> list[float]:
     """Returns the learning rates at counts of steps, see `ReferenceSteps.rates`."""
     assert self._train is not None
-    if not isinstance(self._train.learning_rate, str) or self._train.global_step is None:
+    rate = self._train.learning_rate
+    if rate is None:
+      raise NotApplicable('the train op of TF1 tells no learning rate')
+    if not isinstance(rate, str) or self._train.global_step is None:
       raise NotApplicable('the learning rate of TF1 does not depend on a step count')
-    return self._rates(self._train.learning_rate, counts)
+    return self._rates(rate, counts)
 
   def further_rates(self, counts: Sequence[int]) -> list[list[float] | None]:
     """Returns those of the other optimizers, see `ReferenceSteps.further_rates`."""

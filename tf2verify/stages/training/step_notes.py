@@ -116,7 +116,7 @@ def settings_apart(steps: Steps, proven: Proven | None) -> list[str]:
   if proven is not None and (proven.is_whole or proven.differences):
     return []
   records = [run.optimizers for run in (steps.tf1, steps.tf2)]
-  if any(len(side) != 1 or not side[0].rule for side in records):
+  if any(len(side) != 1 or not side[0].rule or side[0].own_update for side in records):
     return []
   one, other = (next(forms(side[0], None)) for side in records)
   if one.rule != other.rule:
