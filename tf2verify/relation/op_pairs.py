@@ -4,9 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.relation.made_of_constants import (
+  have_same_constants,
+  kind_of,
+  made_of_constants,
+  partner_by_constants,
+)
 from tf2verify.relation.nearest_pairs import NearestPairs, nearest
 from tf2verify.relation.op_names import Names
 
@@ -73,8 +77,8 @@ class Pairing:
     self._tf1_consumers = tf1.consumers()
     self._tf2_consumers = tf2.consumers()
     self._names = Names(tf1, tf2)
-    self._tf1_made = _made_of_constants(tf1)
-    self._tf2_made = _made_of_constants(tf2)
+    self._tf1_made = made_of_constants(tf1)
+    self._tf2_made = made_of_constants(tf2)
     self._pair_ends()
     self.complete()
 
@@ -185,11 +189,14 @@ class Pairing:
 
   def _made_alike(self, op: OpRecord) -> list[int]:
     """Returns the partner of what is made of constants alone, such as a random op."""
-    named = self._names.tf2_of(op)
-    if named is not None and _kind(self.tf2.ops[named]) == _kind(op):
+    named, sides = self._names.tf2_of(op), (self.tf1, self.tf2)
+    ones = self._tf1_made.get(kind_of(op), [])
+    others = self._tf2_made.get(kind_of(op), [])
+    if named is not None and kind_of(self.tf2.ops[named]) == kind_of(op):
+      if not have_same_constants(sides, op, self.tf2.ops[named]):
+        alike = partner_by_constants(sides, ones, others, op)
+        named = named if alike is None else alike
       return [named] if self.tf1_of[named] is None else []
-    ones = self._tf1_made.get(_kind(op), [])
-    others = self._tf2_made.get(_kind(op), [])
     if len(ones) != len(others):
       return []
     other = others[[self.tf1.ops[position] for position in ones].index(op)]
@@ -213,21 +220,12 @@ class Pairing:
       other = self.tf2.ops[candidate]
       return (
         self._names.tf2_of(op) == candidate,
-        self._same_constants(op, other),
+        have_same_constants((self.tf1, self.tf2), op, other),
         op.attributes == other.attributes,
         -candidate,
       )
 
     return max(candidates, key=likeness)
-
-  def _same_constants(self, op: OpRecord, other: OpRecord) -> bool:
-    if len(op.inputs) != len(other.inputs):
-      return False
-    for (one, _), (two, _) in zip(op.inputs, other.inputs, strict=True):
-      tf1, tf2 = self.tf1.ops[one].constant, self.tf2.ops[two].constant
-      if tf1 is not None and tf2 is not None and not np.array_equal(tf1, tf2):
-        return False
-    return True
 
   def _by_variable(self) -> bool:
     """Pairs operations of one type that read the same variable at the same place.
@@ -378,19 +376,3 @@ def _size(op: OpRecord) -> int | None:
     return None
   sizes = [size for size in shape if size is not None]
   return math.prod(sizes) if len(sizes) == len(shape) else None
-
-
-def _made_of_constants(graph: OpGraph) -> dict[tuple[str, str], list[int]]:
-  """Returns the operations that read constants alone, by type and kind of dtype."""
-  found: dict[tuple[str, str], list[int]] = {}
-  for position, op in enumerate(graph.ops):
-    constant = all(graph.ops[producer].op_type == CONSTANT for producer, _ in op.inputs)
-    if constant and not op.is_leaf and op.op_type != TARGET:
-      found.setdefault(_kind(op), []).append(position)
-  return found
-
-
-def _kind(op: OpRecord) -> tuple[str, str]:
-  """Returns type and kind of dtype: a mask that is filled is not a gradient that starts at one."""
-  dtype = op.outputs[0][0] if op.outputs else ''
-  return op.op_type, dtype.rstrip('0123456789').removeprefix('u').removeprefix('b')
