@@ -116,6 +116,12 @@ class Mistake:
     )
 
   @property
+  def replaces_many(self) -> bool:
+    """Whether a place of it lists more operations than a reader takes in, on either side."""
+    known = (known for source in self.sources for known in source.differences)
+    return any(max(d.tf1.count(_THEN), d.tf2.count(_THEN)) >= READABLE for d in known)
+
+  @property
   def is_in_loop(self) -> bool:
     """Whether one of its places is in a round of a loop."""
     return any(rounds.numbers_of(source.tf1_op) for source in self.sources)

@@ -287,7 +287,9 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
   # A setting says all that there is to say; of operations a rule may know what they are for.
   if here and mistake.edit is not Edit.SETTING:
     return dataclasses.replace(here[0], experiment=experiment)
-  if not experiment.text:
+  # Much that is put in place of the port's corrects much, and the right port may be written so.
+  is_guess = experiment.outcome is Outcome.PARTLY and mistake.edit is not Edit.SETTING
+  if not experiment.text or (is_guess and mistake.replaces_many):
     return None
   is_edit = mistake.edit is not Edit.VALUE  # of a value, the graph tells what may have made it
   return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=is_edit)
