@@ -22,6 +22,7 @@ from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, other_end, slice_of
 from tf2verify.diagnosis.reductions import reductions
+from tf2verify.diagnosis.softmax_axes import softmax_axes
 from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.proof.difference_pairs import COMPARED, KINDS, UNARY
 
@@ -81,7 +82,7 @@ class Proposals:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield [*self._numbers.other_shares(line), *self._numbers.other_numbers(line)]
     yield list(self._numbers.exchanged_numbers(line))
-    yield list(self._flags(line))
+    yield [*self._flags(line), *softmax_axes(line, self._consumers)]
     yield list(other_draws(line, self._drawn_otherwise))
     for kind in sorted(UNARY & self.further):
       yield list(self._missing(line, [(kind, None)]))

@@ -78,9 +78,10 @@ class Inserted:
 
   slot: int  # number of the input
   op_type: str
-  # The second operand: a number, a tensor of the graph by name, or neither.
+  # The second operand: a number, a tensor of the graph by name, the order of axes, or none.
   number: float | None = None
   tensor: str = ''
+  order: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

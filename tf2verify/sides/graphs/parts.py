@@ -175,13 +175,16 @@ def insert(node: Any, one: Inserted, operand: str = '') -> list[Any]:
   made = v1.NodeDef(name=name, op=one.op_type, input=[node.input[one.slot]])
   made.attr['T'].type = tf.float32.as_datatype_enum
   added = [made]
-  if one.number is not None:
-    constant = v1.NodeDef(name=f'{name}/number', op='Const')
-    constant.attr['dtype'].type = tf.float32.as_datatype_enum
-    number = np.asarray(one.number, np.float32)
-    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(number))
-    added.append(constant)
-    operand = constant.name
+  constant = None if one.number is None else np.asarray(one.number, np.float32)
+  if one.order:
+    constant = np.asarray(one.order, np.int32)
+    made.attr['Tperm'].type = tf.int32.as_datatype_enum
+  if constant is not None:
+    known = v1.NodeDef(name=f'{name}/number', op='Const')
+    known.attr['dtype'].type = tf.as_dtype(constant.dtype).as_datatype_enum
+    known.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(constant))
+    added.append(known)
+    operand = known.name
   if operand:
     made.input.append(operand)
   node.input[one.slot] = name
