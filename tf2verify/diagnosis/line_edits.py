@@ -36,7 +36,7 @@ from tf2verify.sides.graphs.repairs import Repair
 _GRADIENTS = ('gradient ', 'loss gradient ')
 _UPDATES = 'update of '
 _SECONDS = 4.0
-_MOST_OPERATIONS = 1500
+_MOST_OPERATIONS = 3000
 _MOST_MENDING = 3
 # In steps, which the stage judges whatever one run shows.
 _MOST_JUDGED = 6
