@@ -36,9 +36,41 @@ class Shuffled(tiny_models.OneModel, abc.ABC):
     return tf2verify.normal_inputs((2, 4, 3, 2))
 
 
+class Levels(tiny_models.OneModel, abc.ABC):
+  """A smooth absolute value of two levels, which the port writes in another way."""
+
+  def scaled(self, size):
+    return 0.1 * size
+
+  def scores(self, inputs):
+    for name in ('fine', 'coarse'):
+      yield v1.layers.dense(inputs, 3, name=name)
+
+  def model(self, inputs, training):
+    total = 0.0
+    for net in self.scores(inputs):
+      size = tf.abs(net)
+      quadratic = tf.minimum(size, 0.1)
+      total += (
+        tf.reduce_sum(tf.add(0.5 * quadratic**2, tf.multiply(0.1, size - quadratic)), 1) * 5.0
+      )
+    return total
+
+  def port(self, inputs, training):
+    found = []
+    for net in self.scores(inputs):
+      size = tf.abs(net)
+      small, large = 0.5 * net * net, self.scaled(size) - 0.1 * 0.1 * 0.5
+      found.append(5.0 * tf.reduce_sum(tf.where(size <= 0.1, small, large), 1))
+    return tf.add_n(found)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 3)) * 0.3
+
+
 class ResultsTest(absltest.TestCase):
-  def found(self, **hooks):
-    verdict = tf2verify.verify(type('Case', (Shuffled,), hooks), ['zero_randomness'])
+  def found(self, base=Shuffled, **hooks):
+    verdict = tf2verify.verify(type('Case', (base,), hooks), ['zero_randomness'])
     return verdict.stages[-1]
 
   def test_right_port(self):
@@ -53,6 +85,17 @@ class ResultsTest(absltest.TestCase):
     self.assertTrue(cause.is_proven, found.to_text())
     self.assertIn('DepthToSpace is Einsum(equation=bhwxyc->bhywxc) in the port', cause.text)
     self.assertNotIn('Relu', cause.text)
+
+  def test_right_levels(self):
+    found = self.found(Levels)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+
+  def test_one_mistake_of_two_levels(self):
+    found = self.found(Levels, scaled=lambda _, size: size)
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    (cause,) = found.diagnosis.causes
+    self.assertTrue(cause.is_proven, found.to_text())
+    self.assertIn('lacks Mul(0.1)', cause.text)
 
 
 if __name__ == '__main__':

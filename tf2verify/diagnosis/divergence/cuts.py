@@ -28,7 +28,7 @@ from tf2verify.numerics.relayout import (
   relayout,
 )
 from tf2verify.records.op_graph import OpGraph, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.op_pairs import family, is_backward
 
 # Regions with fewer unpaired operations are short enough to read; and with hardly any on one side.
 _LONG, _SHORT = 4, 1
@@ -280,8 +280,11 @@ class CutSearch:
     self, one: int, place: int, values: Mapping[int, np.ndarray], before: Mapping[int, np.ndarray]
   ) -> bool:
     """Returns whether all that fails agrees with a quantity of tf1 in a place of the port."""
-    tensor = self._tf2.op_graph.ops[place].tensors[0]
-    return self._results.agree_with({tensor: values[one].reshape(before[place].shape)})
+    known, own = self._tf1.op_graph.ops[one], self._tf2.op_graph.ops[place]
+    if is_backward(known) or is_backward(own):  # which has what the forward pass has not computed
+      return False
+    given = {own.tensors[0]: values[one].reshape(before[place].shape)}
+    return self._results.agree_with(given) or self._results.agree_in_rounds(one, place)
 
   def _goes_together(
     self,

@@ -8,10 +8,13 @@ import numpy as np
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import alike_as_held
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.relation.op_pairs import is_backward
 
 # Of both graphs, which are run again as a whole.
 _MOST_OPERATIONS = 3000
 _MOST_RUNS = 320
+_MOST_ROUNDS = 8
 _SECONDS = 4.0
 # Targets that follow from others by differentiation.
 _GRADIENTS = ('gradient ', 'loss gradient ')
@@ -31,7 +34,7 @@ class Results:
     ones, others = tf1.op_graph.ops, tf2.op_graph.ops
     ends = [(n, m) for n, m in divergence.ends if not ones[n].name.startswith(_GRADIENTS)]
     is_large = len(ones) + len(others) > _MOST_OPERATIONS
-    self._tf2 = tf2
+    self._tf1, self._tf2 = tf1, tf2
     self._names = [] if is_large else [others[m].tensors[0] for _, m in ends]
     self._wanted = [] if is_large else tf1.fetch([ones[n].tensors[0] for n, _ in ends])
     self._runs_left = _MOST_RUNS
@@ -51,3 +54,39 @@ class Results:
     self._runs_left -= 1
     found = self._tf2.refetched(self._names, given)
     return found is not None and all(map(alike_as_held, self._wanted, found))
+
+  def agree_in_rounds(self, one: int, place: int) -> bool:
+    """Returns the same with a quantity of tf1 in all rounds of the port's line, in turn.
+
+    A head of a detector is called for every level, and its mistake is made as often.
+
+    Args:
+      one: position of the quantity in tf1.
+      place: position of the port's in its place.
+    """
+    ones, others = _rounds(self._tf1.op_graph, one), _rounds(self._tf2.op_graph, place)
+    if len(ones) != len(others) or not 1 < len(ones) <= _MOST_ROUNDS:
+      return False
+    tf1 = self._tf1.fetch([self._tf1.op_graph.ops[n].tensors[0] for n in ones])
+    names = [self._tf2.op_graph.ops[n].tensors[0] for n in others]
+    pairs = list(zip(tf1, self._tf2.fetch(names), strict=True))
+    if any(mine.size != value.size or mine.dtype != value.dtype for value, mine in pairs):
+      return False
+    given = [value.reshape(mine.shape) for value, mine in pairs]
+    return self.agree_with(dict(zip(names, given, strict=True)))
+
+
+def _rounds(graph: OpGraph, position: int) -> list[int]:
+  """Returns the operations of one type that a line makes each time that it runs."""
+  op = graph.ops[position]
+  if op.source is None:
+    return [position]
+  line = op.source.path, op.source.line
+  return [
+    n
+    for n, known in enumerate(graph.ops)
+    if known.op_type == op.op_type
+    and known.source is not None
+    and (known.source.path, known.source.line) == line
+    and not is_backward(known)
+  ]
