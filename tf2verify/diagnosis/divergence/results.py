@@ -8,13 +8,14 @@ import numpy as np
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import alike_as_held
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records import rounds
+from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.op_pairs import is_backward
 
 # Of both graphs, which are run again as a whole.
 _MOST_OPERATIONS = 3000
 _MOST_RUNS = 320
-_MOST_ROUNDS = 8
+_MOST_ROUNDS = 32
 _SECONDS = 4.0
 # Targets that follow from others by differentiation.
 _GRADIENTS = ('gradient ', 'loss gradient ')
@@ -78,15 +79,15 @@ class Results:
 
 def _rounds(graph: OpGraph, position: int) -> list[int]:
   """Returns the operations of one type that a line makes each time that it runs."""
-  op = graph.ops[position]
-  if op.source is None:
+  own = _place(graph.ops[position])
+  if own is None:
     return [position]
-  line = op.source.path, op.source.line
-  return [
-    n
-    for n, known in enumerate(graph.ops)
-    if known.op_type == op.op_type
-    and known.source is not None
-    and (known.source.path, known.source.line) == line
-    and not is_backward(known)
-  ]
+  return [n for n, op in enumerate(graph.ops) if _place(op) == own and not is_backward(op)]
+
+
+def _place(op: OpRecord) -> tuple[object, ...] | None:
+  """Returns type and line of an operation; of one in a loop, also what a round calls it."""
+  if op.source is None:
+    return None
+  name = op.name.rpartition('/')[2] if rounds.numbers_of(op.name) else ''
+  return op.op_type, op.source.path, op.source.line, name
