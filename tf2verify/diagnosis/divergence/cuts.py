@@ -28,6 +28,7 @@ from tf2verify.numerics.relayout import (
   relayout,
 )
 from tf2verify.records.op_graph import OpGraph, TensorKey
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.relation.op_pairs import family, is_backward
 
 # Regions with fewer unpaired operations are short enough to read; and with hardly any on one side.
@@ -157,7 +158,7 @@ class CutSearch:
     if before is None:
       return None
     # What a place is computed by may be read beside the region as well: the results tell.
-    for place, one in self._in_order(others, values, before):
+    for place, one in self._in_order(others, values, before) if not self._reads_draws() else ():
       if not self._results.may_be_run:
         break
       if self._mends(one, place, values, before):
@@ -173,6 +174,11 @@ class CutSearch:
         place, found = self._of_its_type(one, place, found, values, before)
         return self._cut(one, place, found, values, before)
     return None
+
+  def _reads_draws(self) -> bool:
+    """Returns whether random numbers enter: a mask goes with what it keeps, and a factor."""
+    ops = self._tf1.op_graph.ops
+    return any(is_random_op(ops[one[0]].op_type) for one, _ in self._pair.entering if one)
 
   def _in_order(
     self,
