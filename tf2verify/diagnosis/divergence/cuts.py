@@ -28,7 +28,6 @@ from tf2verify.numerics.relayout import (
   relayout,
 )
 from tf2verify.records.op_graph import OpGraph, TensorKey
-from tf2verify.reference.random_ops import is_random_op
 from tf2verify.relation.op_pairs import family, is_backward
 
 # Regions with fewer unpaired operations are short enough to read; and with hardly any on one side.
@@ -158,10 +157,11 @@ class CutSearch:
     if before is None:
       return None
     # What a place is computed by may be read beside the region as well: the results tell.
-    for place, one in self._in_order(others, values, before) if not self._reads_draws() else ():
+    for place, one in self._in_order(others, values, before):
       if not self._results.may_be_run:
         break
-      if self._mends(one, place, values, before):
+      # At the end of the region nothing is gained, and a place of two mistakes is one of neither.
+      if _is_inside(self._tf2, self._pair, place) and self._mends(one, place, values, before):
         found = self._from(one, place, values, before)
         if found is not None:
           return self._cut(one, place, found, values, before)
@@ -174,11 +174,6 @@ class CutSearch:
         place, found = self._of_its_type(one, place, found, values, before)
         return self._cut(one, place, found, values, before)
     return None
-
-  def _reads_draws(self) -> bool:
-    """Returns whether random numbers enter: a mask goes with what it keeps, and a factor."""
-    ops = self._tf1.op_graph.ops
-    return any(is_random_op(ops[one[0]].op_type) for one, _ in self._pair.entering if one)
 
   def _in_order(
     self,
@@ -323,6 +318,11 @@ class CutSearch:
     if tf1 not in self._marks:
       self._marks[tf1] = Marked.of(value)
     return self._marks[tf1]
+
+
+def _is_inside(tf2: InspectableRun, pair: RegionPair, place: int) -> bool:
+  """Returns whether more than the end of a region is computed from a place of the port."""
+  return bool(after(tf2.op_graph, place, pair.tf2.inner) - {pair.tf2.end})
 
 
 def _made_of(
