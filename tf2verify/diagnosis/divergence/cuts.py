@@ -171,6 +171,10 @@ class CutSearch:
       self._runs_left -= 1
       found = self._from(one, place, values, before)
       if found is not None and self._goes_together(one, place, found, values, before):
+        for other in self._candidates(place, values, before):
+          if self._results.may_be_run and self._mends(other, place, values, before):
+            known = self._from(other, place, values, before)
+            return self._cut(other, place, known or found, values, before)
         place, found = self._of_its_type(one, place, found, values, before)
         return self._cut(one, place, found, values, before)
     return None
