@@ -166,7 +166,8 @@ class NesterovTest(absltest.TestCase):
   def test_it_is_lost(self):
     """In the first step the momentum is the gradient, and in the third the rate is another one."""
     text = ' '.join(text_of(self, NesterovLost, tf2verify.Status.FAILED).split())
-    self.assertIn("cause (proven: with tf1's operations in place of the port's", text)
+    self.assertIn('cause (proven: with it TF1 computes the updates of the port', text)
+    self.assertIn("with the momentum itself, without Nesterov's", text)
     self.assertIn('tf1 computes Mul → Mul(y=0.9) → Mul → AddV2; the same at 1 more', text)
     self.assertNotIn('no known mistake', text)
 

@@ -256,7 +256,8 @@ class AccumulatedTest(absltest.TestCase):
 
   def test_in_a_branch_that_some_steps_take(self):
     text = _text(self, tf2verify.Status.FAILED, Accumulated, optimizer=EverySecondPlain)
-    self.assertIn("cause (proven: with tf1's operations in place of the port's", text)
+    self.assertIn('cause (proven: with it TF1 computes the updates of the port', text)
+    self.assertIn("with the momentum itself, without Nesterov's", text)
     self.assertIn('the port lacks Mul(y=0.25) → Mul(y=0.25) → AddV2; the same at 1 more', text)
 
 
