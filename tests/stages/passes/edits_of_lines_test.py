@@ -211,7 +211,9 @@ class EditsOfLinesTest(absltest.TestCase):
       [found], text = causes_of(self, Heads, slope=0.01)
     self.assertIn('the slope of the leaky relu is 0.2 in tf1 and 0.01 in the port', found, text)
     self.assertNotEmpty(tried)
-    self.assertEqual({change.inserted for change in tried}, {()})
+    # The axis of a softmax is a setting, and is tried with two transposes.
+    put = {one.op_type for change in tried for one in change.inserted}
+    self.assertLessEqual(put, {'Transpose'})
 
   def test_setting_with_which_the_port_does_not_run_is_likely(self):
     found, text = causes_of(self, Causal, dilations=(1, 4, 2))
