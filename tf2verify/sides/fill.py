@@ -60,6 +60,11 @@ class StartedFill:
   """The values of another fill, and for what it leaves out what tf1 draws to start with.
 
   Both sides keep their own initial value where neither gives one: a step, a table.
+
+  Attributes:
+    description: of the other fill.
+    is_constant: whether that is the guide's constant.
+    given: the other fill.
   """
 
   def __init__(
@@ -77,15 +82,19 @@ class StartedFill:
     """
     self.description = fill.description
     self.is_constant = isinstance(fill, ConstantFill)
-    self._fill = fill
+    self.given = fill
     self._drawn_start = drawn_start
     self._kept = kept
+
+  def over(self, fill: Fill) -> 'StartedFill':
+    """Returns the same over another fill."""
+    return StartedFill(fill, self._drawn_start, self._kept)
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns the value; None for one that is neither filled nor drawn."""
     if name in self._kept:
       return None
-    value = self._fill(name, shape, dtype)
+    value = self.given(name, shape, dtype)
     return self._drawn_start(name) if value is None else value
 
 
@@ -121,6 +130,32 @@ class ScaledFill:
     return scaled
 
 
+class MilderFill:
+  """Smaller values where another fill gives distinct ones, with which TF1 overflows.
+
+  What a case gives instead of these stays, and so do bounds of ranges.
+  """
+
+  def __init__(self, fill: Fill, factor: float) -> None:
+    """Takes the fill, and the factor of its distinct values."""
+    self.description = f'{fill.description}, times {factor:g}'
+    self._fill = fill
+    self._scaled = ScaledFill(fill, factor)
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the values, of the same dtype."""
+    value = self._fill(name, shape, dtype)
+    if is_bound(name, shape) or _is_given(value, name, shape, dtype):
+      return value
+    return self._scaled(name, shape, dtype)
+
+
+def _is_given(value: np.ndarray | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+  """Returns whether a case chose the value of a variable, in place of the distinct one."""
+  distinct = distinct_values(name, shape, dtype)
+  return value is not None and distinct is not None and not np.array_equal(value, distinct)
+
+
 class ConstantFill:
   """The guide's fill: every element of every floating variable is 0.001."""
 
@@ -145,9 +180,8 @@ class ConstantInDomain:
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns the constant array, or the case's own values."""
-    value, distinct = self._own(name, shape, dtype), distinct_values(name, shape, dtype)
-    is_given = value is not None and distinct is not None and not np.array_equal(value, distinct)
-    if is_given or is_bound(name, shape):
+    value = self._own(name, shape, dtype)
+    if is_bound(name, shape) or _is_given(value, name, shape, dtype):
       return value
     return constant_values(name, shape, dtype)
 

@@ -54,6 +54,8 @@ class CaseUnderTest:
       by `zero_randomness`.
     neutral: variables of one side alone that keep their initial values, by its own names, so that
       all is compared without them; filled where `variable_inventory` has failed by no others.
+    milder: the factor of the distinct values of variables, where tf1 overflows with them as they
+      are; filled by `zero_randomness`.
   """
 
   declaration: Declaration
@@ -73,6 +75,7 @@ class CaseUnderTest:
   remembered: dict[str, str] = dataclasses.field(default_factory=dict)
   agreed_sizes: list[OtherSize] = dataclasses.field(default_factory=list)
   neutral: set[str] = dataclasses.field(default_factory=set)
+  milder: list[float] = dataclasses.field(default_factory=list)
 
   def alignment(self) -> Alignment:
     """Returns which variables of the two sides belong together."""

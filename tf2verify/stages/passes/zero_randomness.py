@@ -10,7 +10,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides.fill import ConstantFill, ConstantInDomain, Fill, StartedFill
+from tf2verify.sides.fill import ConstantFill, ConstantInDomain, Fill, MilderFill, StartedFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.hook_places import with_place
 from tf2verify.sides.side import Declaration, RunSpec
@@ -25,6 +25,7 @@ from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.milder_values import milder
 from tf2verify.stages.passes.other_sizes import OtherSizes
 from tf2verify.stages.passes.telling_inputs import other_inputs, tell_apart
 from tf2verify.stages.passes.unread_inputs import add_unread_inputs
@@ -70,7 +71,9 @@ def case_fill(case: CaseUnderTest, kept: Collection[str] = ()) -> StartedFill:
     kept: tf1 names of variables that keep their initial values.
   """
   kept = {*kept, *_kept(case)}
-  return StartedFill(CaseFill(case.declaration), case.tf1.drawn_start, kept)
+  own = CaseFill(case.declaration)
+  fill = MilderFill(own, case.milder[-1]) if case.milder else own
+  return StartedFill(fill, case.tf1.drawn_start, kept)
 
 
 def constant_fill(case: CaseUnderTest) -> StartedFill:
@@ -102,11 +105,13 @@ class ZeroRandomness(Stage):
     # Inference, unless the case has only the training mode.
     training = False not in case.declaration.training_modes
     varied, replaced = case_inputs.varied_inputs(case.inputs)
+    case.milder.clear()  # of an earlier check, by other pairs of variables
     runs = ((varied, case_fill(case)), (case.inputs, constant_fill(case)))
     comparison = Comparison()
     comparison.telling.judged_by = ('output',)
     comparison.telling.told_elsewhere = (('output', Blank.ZERO),)
     both = _BothSides.observed(case, runs, training)
+    comparison.blind_spots += both.blind_spots
     tf1_runs, tf2_runs, observed = both.tf1, both.tf2, both.found
     for position, (one, other) in enumerate(zip(tf1_runs, tf2_runs, strict=True)):
       tf1, tf2 = (of_side[position] for of_side in observed)
@@ -119,15 +124,15 @@ class ZeroRandomness(Stage):
       _compare(case, comparison, one, (tf1, tf2), again, decides=not position)
     inspects = [functools.partial(case.tf1.inspectable, run) for run in tf1_runs]
     first_nan.explain(comparison, *inspects)
-    notes = _nan_notes(observed[0])
+    notes = [*both.notes, *_nan_notes(observed[0])]
     if replaced:
       notes.append(
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
         'hide mistakes'
       )
     found, proven = Dependence(), None
-    settle(case, comparison, runs[0][1])
-    add_unread_inputs(case, varied, runs[0][1], comparison)
+    settle(case, comparison, tf1_runs[0].fill)
+    add_unread_inputs(case, varied, tf1_runs[0].fill, comparison)
     if not comparison.differences:
       notes += OtherSizes(case, tf1_runs[0], comparison).check()
     if not comparison.differences:
@@ -150,12 +155,17 @@ class ZeroRandomness(Stage):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _BothSides:
-  """What both sides gave at distinct values and at the constant, with what was run."""
+  """What both sides gave at distinct values and at the constant, with what was run.
+
+  With `notes` and `blind_spots` of smaller values than the distinct ones.
+  """
 
   tf1: tuple[RunSpec, ...]
   tf2: tuple[RunSpec, ...]
   found: tuple[Sequence[Observation], Sequence[Observation]]
   run_tf1: PreparedRuns
+  notes: tuple[str, ...] = ()
+  blind_spots: tuple[str, ...] = ()
 
   @classmethod
   def observed(
@@ -182,7 +192,14 @@ class _BothSides:
       tf1_runs, tf2_runs = [tf1_runs[0], *ones], [tf2_runs[0], *others]
       tf1 = (tf1[0], *run_tf1(ones))
       tf2 = (tf2[0], *case.tf2.observe_filled(others))
-    return cls(tuple(tf1_runs), tuple(tf2_runs), (tf1, tf2), run_tf1)
+    found = milder(case, tf1_runs[0], tf1[0], tf2[0], run_tf1)
+    if found is None:
+      return cls(tuple(tf1_runs), tuple(tf2_runs), (tf1, tf2), run_tf1)
+    other = dataclasses.replace(tf2_runs[0], fill=found.run.fill)
+    both = (found.observed, *tf1[1:]), (*case.tf2.observe_filled([other]), *tf2[1:])
+    blind, noted = ((found.told,), ()) if found.is_blind else ((), (found.told,))
+    ones, others = [found.run, *tf1_runs[1:]], [other, *tf2_runs[1:]]
+    return cls(tuple(ones), tuple(others), both, run_tf1, noted, blind)
 
 
 def _compare(
