@@ -125,7 +125,8 @@ class PortMovedTest(parameterized.TestCase):
     if sees:
       watch.see(_Steps('tf2', [port, other]).take())
     updates = -1e-3 * np.ones(2), 1e-3 * np.array([1, -1])
-    is_excused = watch.look([QuantityPair(UPDATE, 'w', 'w', *updates)], 1)
+    pairs = [QuantityPair(UPDATE, 'w', 'w', *updates)]
+    is_excused = watch.look(pairs, 1, pairs)
     return watch, (is_excused, began.count(('tf2', False)))
 
   def test_within_the_noise_of_the_reference(self):
@@ -153,6 +154,13 @@ class PortMovedTest(parameterized.TestCase):
     self.assertEqual(self.began.count(('tf2', True)), 1)
     self.assertEqual(found, without)
 
+  def test_zero_on_both_sides_is_not_left_out(self):
+    updates = np.zeros(2), np.array([0, 1e-3])  # a step of momentum in a row that is not looked up
+    watch, _ = self._watched(0.0, 0.0, other=0.0)
+    pair = QuantityPair(UPDATE, 'w', 'w', *updates)
+    watch.look([pair], 1, [pair])
+    np.testing.assert_array_equal(watch.left(pair).tf2, updates[1])
+
   def test_a_gradient_that_is_exactly_zero_is_none_of_rounding(self):
     watch, _ = self._watched(-1e-9, 2e-9, other=0.0)
     np.testing.assert_array_equal(watch.elements(1)['w'], [True, False])
@@ -170,17 +178,21 @@ class RoundingElementsTest(absltest.TestCase):
     return QuantityPair(quantity, subject, 'w', tf1, np.array(port))
 
   def test_no_more_than_rounding_makes(self):
-    found = self._elements().excused(self._pair(-3e-3, 9e-3, 1.0))
+    found = self._elements().excused(self._pair(-3e-3, 9e-3, 1.0), {})
     np.testing.assert_array_equal(found, [True, False, False])
 
   def test_a_slot_may_hold_a_square(self):
     pair = self._pair(0.03, 0.0, 1.0, quantity=SLOT, subject='m of w')
-    self.assertIsNone(RoundingElements(np.zeros(3, bool), 1e-9, 4e-9, {}).excused(pair))
+    self.assertIsNone(RoundingElements(np.zeros(3, bool), 1e-9, 4e-9, {}).excused(pair, {}))
     whole = RoundingElements(np.ones(3, bool), 1e-9, 4e-9, {TensorKey(SLOT, 'm of w'): 1e-3})
-    np.testing.assert_array_equal(whole.excused(pair), [True, True, False])
+    np.testing.assert_array_equal(whole.excused(pair, {}), [True, True, False])
 
-  def test_a_gradient_that_is_exactly_zero_excuses_nothing(self):
-    self.assertIsNone(self._elements(tf1=0.0).excused(self._pair(1e-3, 1e-3, 1.0)))
+  def test_a_gradient_that_is_exactly_zero_moves_no_further_than_others(self):
+    elements, pair = self._elements(tf1=0.0), self._pair(1e-3, 3e-3, 1.0)
+    np.testing.assert_array_equal(
+      elements.excused(pair, {(UPDATE, ''): 2e-3}), [True, False, False]
+    )
+    self.assertIsNone(elements.excused(pair, {}))
 
 
 if __name__ == '__main__':

@@ -59,6 +59,37 @@ class ZeroGradientsTest(absltest.TestCase):
     found = self.found()
     self.assertIs(found.status, Status.PASSED, found.to_text())
 
+  def test_rounding_of_zero_that_adam_scales_up(self):
+    def tf1(case):
+      return v1.train.AdamOptimizer(0.01)
+
+    def tf2(case):
+      return tf.keras.optimizers.Adam(0.01, epsilon=1e-8)
+
+    found = self.found(make_tf1_optimizer=tf1, make_tf2_optimizer=tf2)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertIn('of net/score/bias were left out: their gradient is zero', found.to_text())
+
+  def test_adam_scales_up_a_small_gradient(self):
+    def step(case, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = case.tf2_loss(layer(inputs, training=True), labels)
+        (bias,) = (one for one in layer.trainable_variables if 'score/bias' in one.name)
+        total = loss + 1e-5 * tf.reduce_sum(tf.square(bias))
+      gradients = tape.gradient(total, layer.trainable_variables)
+      optimizer.apply_gradients(zip(gradients, layer.trainable_variables, strict=True))
+      return loss
+
+    def tf1(case):
+      return v1.train.AdamOptimizer(0.01)
+
+    def tf2(case):
+      return tf.keras.optimizers.Adam(0.01, epsilon=1e-8)
+
+    found = self.found(make_tf1_optimizer=tf1, make_tf2_optimizer=tf2, tf2_train_step=step)
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    self.assertIn('gradient net/score/bias', found.to_text())
+
   def test_a_small_gradient_is_none_of_rounding(self):
     def step(case, layer, inputs, labels, optimizer):
       with tf.GradientTape() as tape:

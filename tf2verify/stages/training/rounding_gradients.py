@@ -19,7 +19,9 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import Perturber, fraction_bits
 from tf2verify.stages.training import step_quantities as quantities
+from tf2verify.stages.training.rounding_elements import RoundingElements
 from tf2verify.stages.training.step_quantities import QuantityPair
+from tf2verify.stages.training.zero_gradients import greatest_of_kinds
 
 _Array = np.ndarray[Any, Any]
 # Gradients of one variable: run, step.
@@ -55,36 +57,6 @@ class StepsAgain(Protocol):
 
 # Begins the steps again: with values and inputs moved, or as they were for None.
 Begin = Callable[[Perturber | None], contextlib.AbstractContextManager[StepsAgain]]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RoundingElements:
-  """Elements of one variable whose gradient is rounding in all steps so far."""
-
-  where: _Array  # True for them; of the variable's shape
-  tf1: float  # greatest |gradient| among them in tf1, in all its runs
-  tf2: float  # in the port
-  reach: Mapping[
-    TensorKey, float
-  ]  # greatest |element| of each quantity among them, in all runs of tf1
-
-  def excused(self, pair: QuantityPair) -> _Array | None:
-    """Returns where a quantity need not agree: where it is no more than rounding makes it.
-
-    In proportion to the gradients of either side; a slot may hold a square. An element
-    whose gradient is rounding moves no further than one whose gradient is none.
-    """
-    reach = self.reach.get(pair.key)
-    if reach is None or pair.tf1 is None or pair.tf2 is None or not self.tf1:
-      return None
-    if pair.tf1.shape != self.where.shape or pair.tf2.shape != self.where.shape:
-      return None
-    ratio = max(1.0, self.tf2 / self.tf1)
-    bound = 2.0 * reach * (ratio**2 if pair.quantity == quantities.SLOT else ratio)
-    if not self.where.all():
-      bound = min(bound, 2.0 * max(reach, quantities.greatest(pair.tf1)))
-    found: _Array = self.where & (np.abs(pair.tf2.astype(np.float64)) <= bound)
-    return found if found.any() else None
 
 
 class RoundingWatch:
@@ -137,9 +109,17 @@ class RoundingWatch:
     """Takes it that further steps of the port start from values that are not its own."""
     self._seen = None
 
-  def look(self, differing: Iterable[QuantityPair], number: int) -> bool:
-    """Looks at what differs in a step; returns whether some of it is not to be compared."""
-    self._excused = {}
+  def look(
+    self, differing: Iterable[QuantityPair], number: int, pairs: Iterable[QuantityPair]
+  ) -> bool:
+    """Looks at what differs in a step; returns whether some of it is not to be compared.
+
+    Args:
+      differing: what differs.
+      number: of the step.
+      pairs: all of the step.
+    """
+    self._excused, sizes = {}, greatest_of_kinds(pairs)
     doubtful = [pair for pair in differing if _may_be_excused(pair)]
     variables = {pair.variable for pair in doubtful}
     self._looked_at.update(dict.fromkeys(pair.variable for pair in doubtful))
@@ -147,7 +127,7 @@ class RoundingWatch:
     self._move_the_port({v for v in variables if _is_open(v, *self._runs_of(v, number), number)})
     for pair in doubtful:
       known = _elements(pair.variable, *self._runs_of(pair.variable, number), number)
-      found = None if known is None else known.excused(pair)
+      found = None if known is None else known.excused(pair, sizes)
       if known is None or found is None:
         continue
       self._excused[pair.key] = found
@@ -171,20 +151,13 @@ class RoundingWatch:
     return {key.name: where for key, where in found if key.quantity == quantities.UPDATE}
 
   def elements(self, number: int) -> dict[str, _Array]:
-    """Returns where gradients are rounding in all steps so far, of variables looked at.
-
-    A gradient that is exactly zero in all runs, as that of a row that was not looked up, is
-    none of rounding.
-    """
+    """Returns where gradients are rounding in all steps so far, of variables looked at."""
     found = {}
     for name in self._looked_at:
       tf1, tf2 = self._runs_of(name, number)
       known = _elements(name, tf1, tf2, number) if tf1 and tf2 else None
       if known is not None:
-        values = [v for taken in (*tf1, *tf2) for v in taken.gradients[name][:number]]
-        where = known.where & np.any(np.stack(values) != 0, axis=0)
-        if where.any():
-          found[name] = where
+        found[name] = known.where
     return found
 
   def _runs_of(self, variable: str, number: int) -> tuple[list['_Taken'], list['_Taken']]:
@@ -317,7 +290,9 @@ def _elements(
   sides = _gradients(name, tf1, tf2, number)
   if sides is None:
     return None
-  where = np.logical_and(*_are_rounding(sides))
+  # What is zero in all runs of both, such as a row that was not looked up, is none of rounding.
+  values = [value for side in sides for run in side for value in run]
+  where = np.logical_and(*_are_rounding(sides)) & np.any(np.stack(values) != 0, axis=0)
   if not where.any():
     return None
   one, other = (

@@ -329,7 +329,7 @@ class _Judge:
       found = self._compare(pairs, number)
     differing = {d.key for d in found.differences if d.aspect is Aspect.VALUES}
     doubtful = [pair for pair in pairs if self._key(pair, number) in differing]
-    if looks and doubtful and self._rounding.look(doubtful, number):
+    if looks and doubtful and self._rounding.look(doubtful, number, pairs):
       return self._compare(pairs, number)
     return found
 

@@ -6,7 +6,7 @@ up the parts in another order.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tf2verify.stages.training.step_quantities import (
 )
 
 # Of the greatest element of a quantity in the whole model: what rounding leaves of zero.
-_ROUNDING = 2.0**-20
+ROUNDING_OF_ZERO = 2.0**-20
 _GRADIENTS = (GRADIENT, APPLIED)
 _FOLLOWING = (SLOT, UPDATE, SHADOW)
 
@@ -35,24 +35,30 @@ def with_rounding_of_zeros(pairs: Sequence[QuantityPair]) -> list[QuantityPair]:
   Args:
     pairs: all of a step.
   """
-  sizes: dict[tuple[str, str], float] = {}
-  for pair in pairs:
-    if pair.tf1 is not None:
-      sizes[_kind(pair)] = max(sizes.get(_kind(pair), 0.0), greatest(pair.tf1))
+  sizes = greatest_of_kinds(pairs)
   known: dict[str, list[bool]] = {}
   for pair in pairs:
     if pair.quantity in _GRADIENTS:
-      allowed = _ROUNDING * sizes.get(_kind(pair), 0.0)
+      allowed = ROUNDING_OF_ZERO * sizes.get(kind_of(pair), 0.0)
       known.setdefault(pair.variable, []).append(_is_rounding_of_zero(pair, allowed))
   return [
-    dataclasses.replace(pair, extra_atol=pair.extra_atol + _ROUNDING * sizes[_kind(pair)])
+    dataclasses.replace(pair, extra_atol=pair.extra_atol + ROUNDING_OF_ZERO * sizes[kind_of(pair)])
     if pair.quantity in (*_GRADIENTS, *_FOLLOWING) and all(known.get(pair.variable, [False]))
     else pair
     for pair in pairs
   ]
 
 
-def _kind(pair: QuantityPair) -> tuple[str, str]:
+def greatest_of_kinds(pairs: Iterable[QuantityPair]) -> dict[tuple[str, str], float]:
+  """Returns the greatest |element| of tf1 by the kind of quantity, over all variables."""
+  sizes: dict[tuple[str, str], float] = {}
+  for pair in pairs:
+    if pair.tf1 is not None:
+      sizes[kind_of(pair)] = max(sizes.get(kind_of(pair), 0.0), greatest(pair.tf1))
+  return sizes
+
+
+def kind_of(pair: QuantityPair) -> tuple[str, str]:
   """Returns what a pair is of: a slot of its role, `momentum of dense/kernel`."""
   return pair.quantity, pair.subject.rpartition(' of ')[0] if pair.quantity == SLOT else ''
 
