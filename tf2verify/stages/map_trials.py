@@ -272,7 +272,7 @@ class Trial:
       # A variable of another size is a finding; the port goes on with what it has.
       if all(value.shape == self._own[name].shape for name, value in moved.items()):
         self._given.update(moved)
-    self._port.close()
+    self._port.prepare_again()
     wanted = [other for _, other in self._outputs if other]
     wanted += [other for _, _, other in self._places]
     computed = self._port.refetched(wanted, {})

@@ -80,6 +80,7 @@ class GraphRun:
     self._prepare = prepare
     self._reads = reads
     self._session: Any = None
+    self._is_prepared = False
     self._graph_def: Any = None
     self._nodes: dict[str, Any] = {}
     # A second run in one session would draw other numbers: they are fed what the first one drew,
@@ -131,8 +132,9 @@ class GraphRun:
     if is_new:
       self.close()
       self._session = open_session(self.graph)
-    if is_new or self._writes:
+    if not self._is_prepared or self._writes:
       self._prepare(self._session)
+      self._is_prepared = True
     options = v1.RunOptions(timeout_in_ms=1000 * seconds)
     undrawn = self._draws if not self._drawn else []
     feeds = {**self._feeds, **({} if self._fresh_each_time else self._drawn)}
@@ -311,8 +313,13 @@ class GraphRun:
     self._after.update(found)
     return {name: self._after[name] for name in tensors}
 
+  def prepare_again(self) -> None:
+    """Lets the next `fetch` give variables their values again, which are others now."""
+    self._is_prepared = False
+
   def close(self) -> None:
     """Lets go of the session; a later `fetch` opens another."""
+    self._is_prepared = False
     if self._session is not None:
       self._session.close()
       self._session = None
