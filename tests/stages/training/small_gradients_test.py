@@ -79,6 +79,51 @@ class _Accumulated(Trained, abc.ABC):
     return loss
 
 
+class _Scaled(keras.layers.Layer):
+  """A dense layer after a scale, which follows the greatest input in training."""
+
+  def __init__(self):
+    super().__init__(name='scaled')
+    self.scale = self.add_weight(name='scale', shape=(), initializer='ones', trainable=False)
+    self.dense = keras.layers.Dense(3, name='dense')
+
+  def call(self, inputs, training=False):
+    outputs = self.dense(inputs / self.scale)
+    if training:
+      self.scale.assign(0.5 * self.scale + keras.ops.max(keras.ops.abs(inputs)))
+    return outputs
+
+
+class _WaitsForUpdates(Trained, abc.ABC):
+  """Gradients that are formed under a control dependency on the update ops."""
+
+  training_steps_to_take = 3
+
+  def build_tf1_graph(self, inputs, training):
+    ones = v1.ones_initializer()
+    scale = v1.get_variable('scale', [], initializer=ones, trainable=False, use_resource=True)
+    net = v1.layers.dense(inputs / scale, 3, name='dense')
+    if training:
+      with tf.control_dependencies([net]):
+        update = scale.assign(0.5 * scale + tf.reduce_max(tf.abs(inputs)))
+      v1.add_to_collection(v1.GraphKeys.UPDATE_OPS, update)
+    return net
+
+  def make_tf2_layer(self):
+    return _Scaled()
+
+  def make_tf1_train_op(self, loss):
+    optimizer = v1.train.MomentumOptimizer(0.1, 0.9)
+    with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS)):
+      gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+      gradients, _ = tf.clip_by_global_norm(gradients, _LIMIT)
+      step = v1.train.get_or_create_global_step()
+      return optimizer.apply_gradients(zip(gradients, variables, strict=True), step)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(0.1, momentum=0.9, global_clipnorm=_LIMIT)
+
+
 class SmallGradientsTest(parameterized.TestCase):
   @parameterized.parameters(0.5, 1.0)
   def test_sum_for_the_mean_of_accumulated_gradients(self, factor):
@@ -87,6 +132,12 @@ class SmallGradientsTest(parameterized.TestCase):
     said = [one for one in found.blind_spots if 'a further one at gradients that are' in one]
     self.assertLen(said, int(factor != 0.5), found.to_text())
     self.assertTrue(all('dense/kernel' in one for one in said), said)
+
+  def test_gradients_that_wait_for_updates_run_them_once(self):
+    found = tf2verify.verify(type('Case', (_WaitsForUpdates,), {}), [_STAGE]).stages[-1]
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    said = [one for one in found.blind_spots if 'a further one at gradients that are' in one]
+    self.assertEmpty(said)
 
 
 if __name__ == '__main__':

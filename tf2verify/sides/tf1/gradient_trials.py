@@ -4,19 +4,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.gradient_clips import enlargement
 from tf2verify.records.training import ClippingTrial
 from tf2verify.sides.tf1 import session_values
-from tf2verify.sides.tf1.build import GraphGradient
+from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 from tf2verify.sides.tf1.train_graph import TrainGraph
 
 
 def in_graph(
   session: Any,
-  graph: tf.Graph,
+  built: BuiltGraph,
   train: TrainGraph,
   feeds: Mapping[str, np.ndarray],
   factors: Mapping[str, float] | None = None,
@@ -25,7 +24,7 @@ def in_graph(
 
   Args:
     session: with the values of the variables.
-    graph: its graph.
+    built: its graph.
     train: the train op.
     feeds: inputs and labels.
     factors: as `ReferenceSteps.try_clipping`.
@@ -36,7 +35,7 @@ def in_graph(
   Raises:
     NotApplicable: the gradients are not known, or cannot be fed.
   """
-  pairs = _pairs(train)
+  pairs, graph = _pairs(train), built.graph
   if not pairs:
     return None
   # Those too of which it is not known what becomes of them: a norm of all depends on them.
@@ -45,7 +44,8 @@ def in_graph(
   if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in fed):
     raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
   wanted_tensors = _tensors([*raw_gradients, *(applied for _, applied in pairs)])
-  known = session_values.fetched(session, wanted_tensors, feeds)
+  with session_values.values_kept(session, built.variables, wanted_tensors):
+    known = session_values.fetched(session, wanted_tensors, feeds)
   raws = [session_values.gradient_record(raw, known) for raw in raw_gradients]
   of_all = enlargement(raws)
   wanted = {name: of_all if factors is None else factors[of] for name, of in fed.items()}
@@ -53,7 +53,8 @@ def in_graph(
     name: np.asarray(known[name] * np.asarray(factor, known[name].dtype))
     for name, factor in wanted.items()
   }
-  large = session_values.fetched(session, wanted_tensors, {**feeds, **larger})
+  with session_values.values_kept(session, built.variables, wanted_tensors):
+    large = session_values.fetched(session, wanted_tensors, {**feeds, **larger})
   return ClippingTrial(
     tuple(raws),
     tuple(session_values.gradient_record(applied, known) for _, applied in pairs),

@@ -164,13 +164,14 @@ class SessionSteps:
     counter = self._train.global_step
     (before,) = session_values.read_all(self.session, [counter])
     found = []
-    try:
-      for count in counts:
-        session_values.write(self.session, [(counter, np.asarray(count, before.dtype))])
-        (value,) = session_values.fetch(self.session, [rate], self._feeds)
-        found.append(float(value))
-    finally:
-      session_values.write(self.session, [(counter, before)])
+    with session_values.values_kept(self.session, self._built.variables, [rate]):
+      try:
+        for count in counts:
+          session_values.write(self.session, [(counter, np.asarray(count, before.dtype))])
+          (value,) = session_values.fetch(self.session, [rate], self._feeds)
+          found.append(float(value))
+      finally:
+        session_values.write(self.session, [(counter, before)])
     return found
 
   def take_at_rate(self, factor: float) -> TrainingStep:
@@ -180,7 +181,7 @@ class SessionSteps:
     if not isinstance(rate, str) or len(self._train.optimizers) != 1:
       raise NotApplicable('the step of TF1 does not have one optimizer, with a rate as a tensor')
     known = self._feeds
-    (value,) = session_values.fetch(self.session, [rate], known)
+    (value,) = session_values.fetch_alone(self.session, self._built.variables, [rate], known)
     self._feeds = {**known, rate: np.asarray(value * factor, value.dtype)}
     try:
       return self.take()
@@ -206,7 +207,7 @@ class SessionSteps:
     graph = self._built.graph
     if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in names):
       raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
-    values = session_values.fetch(self.session, names, known)
+    values = session_values.fetch_alone(self.session, self._built.variables, names, known)
     scaled = (np.asarray(value * np.asarray(factor, value.dtype)) for value in values)
     self._feeds = {**known, **dict(zip(names, scaled, strict=True))}
     try:
@@ -217,8 +218,7 @@ class SessionSteps:
   def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
     """Feeds far larger gradients in the place of those of a step, which it does not take."""
     assert self._train is not None
-    graph, train = self._built.graph, self._train
-    return gradient_trials.in_graph(self.session, graph, train, self._feeds, factors)
+    return gradient_trials.in_graph(self.session, self._built, self._train, self._feeds, factors)
 
   def _state(self) -> tuple[tuple[TensorRecord, ...], tuple[Slot, ...], int | None]:
     """Reads the model's variables, the slots and the global step, all in one run."""

@@ -1,5 +1,6 @@
 """What a session reads and writes: the values of a graph's variables, and its gradients."""
 
+import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,9 +12,11 @@ from tf2verify.numerics.gradient_clips import norm
 from tf2verify.numerics.set_aside import set_aside
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.reference import nests
-from tf2verify.reference.graph_ops import ops_behind
+from tf2verify.reference.graph_ops import ops_behind, ops_run_by
 from tf2verify.reference.perturbation import Perturber
+from tf2verify.reference.variables import writes
 from tf2verify.sides import side
+from tf2verify.sides.graphs.late_reads import is_reference
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
 
@@ -142,6 +145,51 @@ def write(session: Any, values: Sequence[tuple[GraphVariable, np.ndarray]]) -> N
   for variable, value in values:
     if variable.shares_value:
       fetch(session, [variable.initializer], {variable.value: value})
+
+
+@contextlib.contextmanager
+def values_kept(
+  session: Any, variables: Sequence[GraphVariable], tensors: Sequence[str]
+) -> Iterator[None]:
+  """Gives variables back, at the end, the values that fetching tensors changes.
+
+  Gradients that are formed under a control dependency on update ops run these, and so does a
+  learning rate that is a constant made there.
+
+  Args:
+    session: holds the variables.
+    variables: of its graph.
+    tensors: what is fetched in the meantime, by name.
+  """
+  graph = session.graph
+  run = ops_run_by([graph.get_tensor_by_name(name).op for name in tensors]).values()
+  written = {
+    tensor.op.name
+    for op in run
+    for tensor in op.inputs
+    if (tensor.dtype == tf.resource or is_reference(tensor.dtype)) and writes(op, tensor)
+  }
+  kept = [
+    variable
+    for variable in variables
+    if written & ops_behind([graph.get_tensor_by_name(variable.read)]).keys()
+  ]
+  values = copy_all(session, kept)
+  try:
+    yield
+  finally:
+    write(session, list(zip(kept, values, strict=True)))
+
+
+def fetch_alone(
+  session: Any,
+  variables: Sequence[GraphVariable],
+  tensors: Sequence[str],
+  feeds: Mapping[str, np.ndarray],
+) -> list[Any]:
+  """Fetches tensors, see `fetch`, and leaves variables as they were, see `values_kept`."""
+  with values_kept(session, variables, tensors):
+    return [np.array(value) for value in fetch(session, tensors, feeds)]
 
 
 def feeds(built: BuiltGraph, inputs: Any) -> dict[str, np.ndarray]:
