@@ -21,6 +21,7 @@ def update_recorder(
   factor: float | Mapping[str, float] = 1.0,
   given: Callable[[str, Any], Any] | None = None,
   applied: Callable[[str, Any], Any] | None = None,
+  begun: Callable[[Any], None] | None = None,
 ) -> Updates:
   """Returns what records the gradients and updates of optimizers of TF1 and of Keras.
 
@@ -30,12 +31,13 @@ def update_recorder(
     given: returns what such a gradient is replaced with, given that and the variable's name; None
       leaves them.
     applied: the same of what an optimizer is given.
+    begun: is given each optimizer just before its update, once it has made its slots.
   """
   changed = given if factor == 1.0 else functools.partial(_scaled, factor)
   families = [*FAMILIES]
   if keras3.loaded() is not None:
     families.append((*keras3.optimizer_base(), TWO_LISTS))
-  return Updates(families, _learning_rate, changed, applied)
+  return Updates(families, functools.partial(_learning_rate, begun), changed, applied)
 
 
 def changes_gradients(updates: Updates) -> bool:
@@ -47,7 +49,9 @@ def changes_gradients(updates: Updates) -> bool:
   )
 
 
-def _learning_rate(optimizer: Any) -> float | None:
+def _learning_rate(begun: Callable[[Any], None] | None, optimizer: Any) -> float | None:
+  if begun is not None:
+    begun(optimizer)
   return eager_learning_rate(optimizer) if tf.executing_eagerly() else None
 
 

@@ -75,8 +75,10 @@ class NumbersRead:
     """
     if id(tensor) in self._known:
       return self._known[id(tensor)][1]
-    if tensor.graph is not self._graph or tensor.shape.rank != 0:
-      raise CannotBeRead(f'{tensor.name} is no number of the graph that is traced')
+    if tensor.graph is not self._graph:
+      raise CannotBeRead(f'{tensor.name} is not of the graph that is traced')
+    if tensor.shape.rank != 0:
+      return self._value_of_array(tensor)
     found = value_by_shapes(tensor)
     if found is None:
       if self._evaluate is None or len(self._known) >= _MOST:
@@ -87,12 +89,40 @@ class NumbersRead:
     self._known[id(tensor)] = tensor, found
     return found
 
+  def _value_of_array(self, tensor: tf.Tensor) -> np.ndarray:
+    """Returns what a variable holds that the graph has not written yet: `tf.Variable(w.numpy())`.
+
+    Raises:
+      CannotBeRead: it is anything else.
+    """
+    handle = _unwritten(tensor)
+    outer = next((one for one, inner in self._graph.captures if inner is handle), None)
+    if self._evaluate is None or outer is None:
+      raise CannotBeRead(f'{tensor.name} is no number of the graph that is traced')
+    self.of_this_run.append(ReadNumber(user_line(), of_counts=False))
+    with tf.init_scope():
+      found = tf.raw_ops.ReadVariableOp(resource=outer, dtype=tensor.dtype).numpy()
+    self._known[id(tensor)] = tensor, found
+    return np.array(found)
+
   def resolved(self, result: Any) -> Any:
     """Returns a result; of a `Number`, the tensor that it was read of, None where it was not."""
     if not isinstance(result, Number):
       return result
     read = reversed(self._known.values())
     return next((tensor for tensor, known in read if known == result.value), None)
+
+
+def _unwritten(tensor: tf.Tensor) -> tf.Tensor | None:
+  """Returns the handle of the variable that a tensor is read of; None where it may be written."""
+  op = tensor.op
+  while op.type == 'Identity':
+    op = op.inputs[0].op
+  if op.type != 'ReadVariableOp':
+    return None
+  handle = op.inputs[0]
+  reads = ('ReadVariableOp', 'VariableShape', 'ResourceGather')
+  return handle if all(one.type in reads for one in handle.consumers()) else None
 
 
 def _follows_from_counts(tensor: tf.Tensor) -> bool:

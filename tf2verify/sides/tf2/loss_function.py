@@ -20,6 +20,7 @@ from tf2verify.sides.optimizer_state import told
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.tf2.derived_gradients import Derived
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import autograph, keras3, op_callbacks
@@ -94,7 +95,7 @@ class Tf2LossFunction:
     fed = dict(zip(example.outputs, traced.feeds, strict=False))
     # Not a tape: the operations of `tf.gradients` have the names that they have in tf1.
     by = [(loss_function.gradient_target(p), fed[p]) for p in _floating(example)]
-    derived = tracing.Derived(traced.targets[0].tensors[0], tuple(by))
+    derived = Derived(traced.targets[0].tensors[0], tuple(by))
     places = dict(zip(traced.inputs, names, strict=True))
     traced = dataclasses.replace(traced, inputs=places, derived=derived)
     nothing: dict[str, np.ndarray] = {}

@@ -63,6 +63,17 @@ class Port:
     modules = layer_parts.modules_of(self.layer)
     return any(hasattr(module, '_tf1_style_var_store') for module in modules)
 
+  def is_relaid_state(self, own: str) -> bool:
+    """Returns whether a variable is state whose elements lie in another order than in tf1.
+
+    What a call writes of it is then compared by the name of tf1: a table whose rows are columns
+    there. Not one that tf1 has several variables for, or has without a constant.
+    """
+    layouts = self.layouts
+    if not layouts.lies_otherwise(own) or layouts.lie_apart(own) or layouts.adds_constants(own):
+      return False
+    return own not in map(variable_name, self.trainable_variables())
+
   def initial_values(self) -> tuple[TensorRecord, ...]:
     """Returns the values at creation, of the layer's variables."""
     known = {id(creation.variable): creation for creation in self.recorder.creations}

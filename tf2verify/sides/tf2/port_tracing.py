@@ -17,6 +17,7 @@ from tf2verify.sides.graphs.dataflow import captured_variables_behind
 from tf2verify.sides.graphs.reading import Target, target_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import layer_parts, tracing
+from tf2verify.sides.tf2.derived_gradients import Derived
 from tf2verify.sides.tf2.port import Port, flat_outputs, readable_outputs
 from tf2verify.sides.tf2.port_records import gradient_record
 from tf2verify.sides.tf2.step import losses_of
@@ -199,7 +200,11 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.RunSpec) -> tr
   by_name = {name: variable for name, (variable, _) in variables.items()}
   prefix = f'{getattr(port.layer, "name", "port")}/'
   joins = port.layouts.has_groups
-  return tracing.TracedPort(traced, handles, value, by_name, prefix, again, joins)
+  owners = {record.name: name for name, (_, record) in variables.items()}
+  layouts = port.layouts.relayouts(
+    {own: owners[own] for own in owners if port.is_relaid_state(own)}
+  )
+  return tracing.TracedPort(traced, handles, value, by_name, prefix, again, joins, layouts)
 
 
 def name_in_graph(port: Port, own: str, run: side.RunSpec) -> str:
@@ -210,7 +215,7 @@ def name_in_graph(port: Port, own: str, run: side.RunSpec) -> str:
     own: its own name.
     run: whose names are used.
   """
-  if port.layouts.lies_otherwise(own):
+  if port.layouts.lies_otherwise(own) and not port.is_relaid_state(own):
     return in_own_layout(own)
   return run.tf1_names.get(own, own)
 
@@ -265,7 +270,7 @@ def _differentiable(
     if hasattr(v, 'handle') and id(v.handle) in handles
   )
   *targets, loss = traced.targets
-  derived = tracing.Derived(loss.tensors[0], by)
+  derived = Derived(loss.tensors[0], by)
   found = _with_variables(
     dataclasses.replace(traced, targets=tuple(targets), derived=derived), port, run
   )

@@ -157,7 +157,18 @@ class Tf2Steps:
     return updates, loss
 
   def _recorder(self) -> Updates:
-    return update_recorder(self._factor) if self._given is None else self._given.recorder()
+    if self._given is not None:
+      return self._given.recorder()
+    return update_recorder(self._factor, begun=self._see_starts if self._number == 1 else None)
+
+  def _see_starts(self, optimizer: Any) -> None:
+    """Takes what slots start with from an optimizer that gives them values once they are made."""
+    own = {id(variable): variable for variable in _own_variables(optimizer)}
+    for creation in self._port.recorder.creations[self._created_before :]:
+      variable, known = own.get(id(creation.variable)), creation.initial_value
+      if variable is not None and known is not None and tf.executing_eagerly():
+        is_other = tf.reduce_any(tf.not_equal(variable, tf.convert_to_tensor(known)))
+        creation.initial_value = tf.identity(variable) if is_other else known
 
   def hold(self, held: Mapping[str, HoldsElements]) -> None:
     """Gives elements of variables other values before the next step, by the names shown."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.reference import nests
@@ -24,6 +25,7 @@ from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.graphs.whole_writes import with_whole_writes, written_by
 from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
+from tf2verify.sides.tf2.derived_gradients import Derived, derived_targets
 from tf2verify.tensorflow_internals import autograph, conversions, graphs, keras3
 
 v1 = tf.compat.v1
@@ -52,21 +54,8 @@ class Traced:
   inputs: Mapping[str, str]
   targets: tuple[Target, ...]
   writes: tuple[str, ...]
-  derived: 'Derived | None' = None
+  derived: Derived | None = None
   numbers_read: tuple[ReadNumber, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Derived:
-  """Gradients of a graph.
-
-  Attributes:
-    of: name of the tensor that is differentiated.
-    by: name of each target, and of the tensor that it is the gradient by.
-  """
-
-  of: str
-  by: tuple[tuple[str, str], ...]
 
 
 @contextlib.contextmanager
@@ -122,17 +111,15 @@ def trace(
       return computation.trace()
   except Exception as error:  # noqa: BLE001 - the user's code may raise anything
     first = error
-  # The layer of a class whose name begins with an underscore cannot be outermost in a graph.
-  computation = dataclasses.replace(computation, scope='port' if _NO_ROOT in str(first) else '')
-  if computation.scope or _ASKS_FOR_NUMBERS.search(str(first)):
+  if _NO_ROOT in str(first) or _ASKS_FOR_NUMBERS.search(str(first)):
     with contextlib.suppress(Exception), _functions_inlined():
-      return computation.trace(reads=True)
+      return computation.rooted(reads=True)
   with contextlib.suppress(Exception), _scopes_put_back(), autograph.switched():
     # Python's `if` and `for` over tensors, which autograph rewrites.
-    return computation.trace()
+    return computation.rooted()
   with contextlib.suppress(Exception), _functions_inlined():
     if evaluate is not None:
-      return computation.trace(reads=True, evaluate=evaluate)
+      return computation.rooted(reads=True, evaluate=evaluate)
   summary = ' '.join(str(first).split())[:200]
   raise NotTraceable(f'{type(first).__name__}: {summary}') from first
 
@@ -145,6 +132,18 @@ class _Computation:
   inputs: Any
   layers: MadeLayers | None
   scope: str = ''  # around all of it; '' for none
+
+  def rooted(self, reads: bool = False, evaluate: Evaluates | None = None) -> Traced:
+    """Traces it, see `trace`, within a scope where its own names cannot be outermost ones.
+
+    That is so where the name of a class of layers or optimizers begins with an underscore.
+    """
+    try:
+      return self.trace(reads, evaluate)
+    except Exception as error:  # the user's code may raise anything
+      if self.scope or _NO_ROOT not in str(error):
+        raise
+    return dataclasses.replace(self, scope='port').trace(reads, evaluate)
 
   def trace(self, reads: bool = False, evaluate: Evaluates | None = None) -> Traced:
     """Traces it once.
@@ -202,6 +201,7 @@ class TracedPort:
     again: returns the same for another run of this training mode and of inputs of these shapes;
       None where nobody asks for it.
     joins_variables: whether several of its variables make up one of tf1's, or the reverse.
+    layouts: how it holds state that lies otherwise in tf1, by tf1 name.
     of_rounds: its GraphDef with the rounds of its loops, see `unrolled`; None for the one traced.
     shown_gradients: returns the gradients of a run that forms them once its graph is made, by
       the variables that are trained, as tf1 has them; None for a port of which none are formed.
@@ -214,6 +214,7 @@ class TracedPort:
   prefix: str
   again: Callable[[RunSpec], 'TracedPort'] | None = None
   joins_variables: bool = False
+  layouts: Mapping[str, Relayout] = dataclasses.field(default_factory=dict)
   of_rounds: Any = None
   shown_gradients: (
     Callable[[Mapping[str, Sequence[np.ndarray]]], tuple[TensorRecord, ...]] | None
@@ -279,7 +280,7 @@ class TracedPort:
     read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
     reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
     prepare = preparation(assigned, self.values)
-    run = GraphRun(op_graph, graph, self.feeds(constants), prepare, reads)
+    run = GraphRun(op_graph, graph, self.feeds(constants), prepare, reads, self.layouts)
     return PortRun(self, run, assigned, constants)
 
   def on_graph_of(self, other: 'TracedPort') -> 'TracedPort':
@@ -349,28 +350,6 @@ class PortRun:
       return False
     self.run.restart(preparation(self.assigned, port.values), port.feeds(self.constants))
     return True
-
-
-def derived_targets(graph: tf.Graph, derived: Derived) -> tuple[Target, ...]:
-  """Adds gradients to a graph; returns them, without those that there are none of."""
-  with graph.as_default():
-    by = [graph.get_tensor_by_name(name) for _, name in derived.by]
-    try:
-      found = tf.gradients(graph.get_tensor_by_name(derived.of), by)
-    except (LookupError, TypeError, ValueError, AttributeError):  # an operation has none, say
-      return ()
-  return tuple(
-    Target(name, _names(graph, gradient))
-    for (name, _), gradient in zip(derived.by, found, strict=True)
-    if gradient is not None
-  )
-
-
-def _names(graph: Any, gradient: Any) -> tuple[str, ...]:
-  is_rows = isinstance(gradient, tf.IndexedSlices)
-  parts = (gradient.values, gradient.indices) if is_rows else (gradient,)
-  # A gradient that is written in Python may be a tensor of the graph that was traced.
-  return tuple((part if part.graph is graph else graph.capture(part)).name for part in parts)
 
 
 def _captured(
