@@ -288,6 +288,7 @@ class _Judge:
     """Returns what differs in a step of another run of the port, but for some elements."""
     part = self._compare(self._pairs_again(port, number), number, lambda p: p.without(where))
     part.excuse_rounding(self._moved.taken(), self._moved.rerun(number), self._moved.here(number))
+    ScaledSlots().leave_out(part, number)
     return part.differences
 
   def _whose(self, parted: int) -> str:
@@ -336,8 +337,7 @@ class _Judge:
   def _compare(
     self, pairs: Sequence[QuantityPair], number: int, left: _Left | None = None
   ) -> Comparison:
-    comparison = Comparison()
-    left = left or self._rounding.left
+    comparison, left = Comparison(), left or self._rounding.left
     for pair in pairs:
       key = self._key(pair, number)
       self._variables[key] = pair.variable
