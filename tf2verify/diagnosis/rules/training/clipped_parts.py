@@ -1,11 +1,12 @@
 """Variables that the port divides otherwise than TF1, each clipped by a norm of its own."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.gradient_clips import EACH, Clip, is_close, norm
 
@@ -25,13 +26,32 @@ def other_parts(evidence: TrainingEvidence, clip: Clip) -> str:
     evidence: of gradients that both sides clip each by its own norm, to one limit.
     clip: of both sides.
   """
-  found = _of_groups(evidence) if clip.kind == EACH else []
+  return _told(_of_groups(evidence), clip) if clip.kind == EACH else ''
+
+
+def own_parts(evidence: TrainingEvidence, clip: Clip) -> str:
+  """Returns the same of an optimizer of the port's own: what its first moments have gained.
+
+  Args:
+    evidence: of a first step.
+    clip: of TF1.
+  """
+  return _told(_of_slots(evidence), clip) if clip.kind == EACH else ''
+
+
+def _told(found: Sequence[tuple[str, _Array, _Array]], clip: Clip) -> str:
+  """Returns what parts gradients are clipped by; see `other_parts`.
+
+  Args:
+    found: name, gradient, and what is applied of it, which is not what TF1 applies.
+    clip: of TF1.
+  """
   if not found:
     return ''
   gradients = np.concatenate([gradient.ravel() for _, gradient, _ in found]).astype(np.float64)
   applied = np.concatenate([value.ravel() for _, _, value in found])
   owners = np.repeat(np.arange(len(found)), [gradient.size for _, gradient, _ in found])
-  moved = np.flatnonzero(gradients)
+  moved = np.flatnonzero(gradients * applied)
   parts = _parts(applied[moved] / gradients[moved])
   if not 1 <= len(parts) <= _MOST_PARTS:
     return ''
@@ -60,6 +80,40 @@ def _of_groups(evidence: TrainingEvidence) -> list[tuple[str, _Array, _Array]]:
     if one.value is not None and other.value is not None and not _same(one.value, other.value):
       found.append((tf1, gradient, other.value))
   return found
+
+
+def _of_slots(evidence: TrainingEvidence) -> list[tuple[str, _Array, _Array]]:
+  """Returns what the port applies of gradients, by slots that start from zero and grow by these.
+
+  What it calls such a slot is told by the variables of which both sides have the same.
+  """
+  raw = {record.name: record.value for record in evidence.steps[0].gradients}
+  known: list[tuple[StepPair, _Array, _Array]] = []
+  for pair in evidence.moves:
+    given = pair.tf1.gradient
+    grown = [] if given is None else [s for s in pair.tf1.slots_after.values() if _grows(s, given)]
+    if given is not None and grown:
+      known.append((pair, given, grown[0]))
+  alike = Counter(
+    role
+    for pair, _, one in known
+    for role, other in pair.tf2.slots_after.items()
+    if _same(one, other)
+  )
+  role = max(alike, key=lambda name: alike[name], default='')
+  found = []
+  for pair, given, one in known:
+    gradient, other = raw.get(pair.name), pair.tf2.slots_after.get(role)
+    if gradient is not None and other is not None and not _same(one, other):
+      applied = np.divide(given * other, one, out=np.zeros_like(one), where=one != 0)
+      found.append((pair.name, gradient, applied))
+  return found
+
+
+def _grows(slot: _Array, given: _Array) -> bool:
+  """Returns whether a slot is a number times what was given to the update."""
+  size = float(np.vdot(given, given)) if slot.shape == given.shape else 0.0
+  return bool(size) and _same(given * (float(np.vdot(given, slot)) / size), slot)
 
 
 def _parts(factors: _Array) -> list[tuple[_Array, float]]:

@@ -15,6 +15,7 @@ from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.formulas.forms import Found, forms
 from tf2verify.diagnosis.formulas.update_rules import MOMENTUM, ROLES
 from tf2verify.diagnosis.patterns.arrays import constant_factor
+from tf2verify.diagnosis.rules.training.clipped_parts import own_parts
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text, made_dense_text
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
 from tf2verify.diagnosis.rules.wording import number_text
@@ -99,6 +100,10 @@ def own_clipping(evidence: TrainingEvidence) -> Cause | None:
   pairs, found = _known(evidence)
   step = evidence.steps[0]
   clip = None if evidence.sampled else clip_of(step.gradients, step.applied_gradients)
+  is_own = not evidence.tf2.optimizers and evidence.number == 1
+  parts = own_parts(evidence, clip) if clip is not None and is_own else ''
+  if parts:
+    return Cause(parts, explains=_EXPLAINED)
   raw = {record.name: record.value for record in step.gradients}
   if found is None or clip is None:
     return None
