@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Collection
 
 from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, OpRecord
+from tf2verify.sides.graphs.repairs import Transplant
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Proposal:
     like: position of the operation of tf1 that has it so; None where tf1 need not have it.
     what: the name of the attribute or input; '' for the operation itself.
     instead: what is to be preferred where it brings both sides as near; None for nothing.
+    transplants: what the run is to yield in place of what it yields.
     is_setting: whether it is so likely that the stage judges it whatever one run shows: slots that
       no number shows to be pairs have other values there.
   """
@@ -30,6 +32,7 @@ class Proposal:
   what: str = ''
   instead: 'Proposal | None' = None
   is_setting: bool = False
+  transplants: tuple[Transplant, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.insertions import insertions
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.read_times import left_with, written_tensors
+from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, NodeChange, OpGraph
 
 _SUMS = ('AddV2', 'Sub')
@@ -31,15 +31,16 @@ def count_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
   """
   graph, run = looking.tf2.op_graph, looking.tf2
   wanted = written_tensors(graph, looking.targets)
-  known = itertools.islice(_other_counts(graph), _MOST) if wanted else ()
+  if not wanted:
+    return
+  ends = StepEnds(looking.tf1, run, looking.targets)
+  known = itertools.islice(_other_counts(graph), _MOST) if ends.are_known else ()
   for position, more, proposal in known:
     tensor = graph.ops[position].tensors[0]
     (value,) = run.fetch([tensor])
     new = run.refetched(wanted, {tensor: np.asarray(value + more, value.dtype)})
-    if new is not None:
-      left = left_with(looking.tf1, looking.tf2, looking.targets, 1, new)
-      if left is not None:
-        yield Line(graph, (position,)), proposal
+    if new is not None and ends.left(1, new) is not None:
+      yield Line(graph, (position,)), proposal
 
 
 def _other_counts(graph: OpGraph) -> Iterator[tuple[int, int, Proposal]]:

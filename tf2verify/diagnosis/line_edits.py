@@ -22,10 +22,12 @@ from tf2verify.diagnosis.divergence.trials import is_left
 from tf2verify.diagnosis.kind_proposals import near_kinds, other_means, slopes
 from tf2verify.diagnosis.line_proposals import OF_SETTINGS, Proposals
 from tf2verify.diagnosis.looking import Looking, Place
+from tf2verify.diagnosis.loss_shares import share_edits
 from tf2verify.diagnosis.loss_weights import weight_edits
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.other_operands import OtherOperands
 from tf2verify.diagnosis.stop_edits import stop_edits
+from tf2verify.diagnosis.update_edits import update_edits
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
@@ -86,12 +88,16 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
 
 
 def step_edits(looking: Looking) -> Iterator[Mistake]:
-  """Yields edits of a training step that its numbers show: of a loss's weights, or a count."""
+  """Yields edits of a training step: of a loss's weights, of a count, or of an update's wiring."""
   sources = looking.arriving() if looking.is_of_step else []
   if not sources:
     return
   place = looking.place(sources[0])
-  edits = weight_edits(looking) if looking.is_of_gradients else count_edits(looking)
+  edits = (
+    weight_edits(looking)
+    if looking.is_of_gradients
+    else itertools.chain(count_edits(looking), update_edits(looking), share_edits(looking))
+  )
   for line, proposal in edits:
     yield _mistake(looking, (None, None), place, line, proposal)
 
@@ -314,4 +320,5 @@ def _mistake(
   known = None if proposal.like is None else looking.tf1.op_graph.ops[proposal.like]
   both, text = (proposal.tf1, proposal.tf2), proposal.text
   said = GraphDifference(GraphAspect.CORRECTED, op.name, op.op_type, proposal.what, *both, text)
-  return correction(place, op, known, said, outputs, Repair(changes=proposal.changes), line.graph)
+  repair = Repair(changes=proposal.changes, transplants=proposal.transplants)
+  return correction(place, op, known, said, outputs, repair, line.graph)

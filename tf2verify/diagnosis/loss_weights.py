@@ -57,7 +57,7 @@ def weight_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
     graph.ancestors([end for name, end in targets.items() if name.startswith(word)])
     for word in (_GRADIENT, _LOSS)
   )
-  single = [n for n in sorted(behind - forward) if _is_factor(graph, n)][:_MOST]
+  single = [n for n in sorted(behind - forward) if is_factor(graph, n)][:_MOST]
   values = run.fetch([graph.ops[n].tensors[0] for n in single])
   for position, value in zip(single, values, strict=True):
     again = run.refetched(known.tensors, {graph.ops[position].tensors[0]: 2 * value})
@@ -67,7 +67,7 @@ def weight_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
       yield Line(graph, (position,)), proposal
 
 
-def _is_factor(graph: OpGraph, position: int) -> bool:
+def is_factor(graph: OpGraph, position: int) -> bool:
   """Returns whether an operation yields one number."""
   op = graph.ops[position]
   if op.is_leaf or len(op.tensors) != 1 or op.source is None:
@@ -134,7 +134,7 @@ def _proposal(graph: OpGraph, position: int, scale: float) -> Proposal | None:
   weights = [(slot, one) for slot, one in numbers if one is not None and one != 1]
   if op.op_type == 'Mul' and len(weights) == 1:
     ((slot, weight),) = weights
-    other = _rounded(weight * scale)
+    other = rounded(weight * scale)
     change = NodeChange(op.name, inputs=((slot, np.asarray(other, np.float32)),))
     one, two = value_text(other), value_text(weight)
     text = (
@@ -142,7 +142,7 @@ def _proposal(graph: OpGraph, position: int, scale: float) -> Proposal | None:
       'loss there has another weight in what is differentiated'
     )
     return Proposal((change,), one, two, text, what='weight')
-  factor = _rounded(scale)
+  factor = rounded(scale)
   put = next(insertions(graph, graph.consumers(), [position], 'Mul', factor), None)
   if put is None:
     return None
@@ -160,7 +160,7 @@ def _number(graph: OpGraph, position: int) -> float | None:
   return float(value.item()) if value is not None and value.size == 1 else None
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
   """Returns a number as it may stand in code, where it is that one up to rounding."""
   near = float(f'{number:.{_DIGITS}g}')
   if abs(number) <= _ROUNDING:

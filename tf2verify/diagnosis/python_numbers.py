@@ -15,7 +15,7 @@ from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
-from tf2verify.diagnosis.read_times import left_with, written_tensors
+from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.op_pairs import is_backward
@@ -67,6 +67,7 @@ def python_number_edits(looking: Looking) -> Iterator[Mistake]:
   wanted = written_tensors(graph, targets) if sources else []
   if not wanted:
     return
+  compared = StepEnds(looking.tf1, run, targets)
   for number in _numbers(looking)[:_MOST]:
     derived = _derived(looking, number)
     some = [(), derived] if derived else [()]
@@ -75,7 +76,7 @@ def python_number_edits(looking: Looking) -> Iterator[Mistake]:
         graph.ops[n].tensors[0]: make(np.asarray(number.wanted)) for n, make in _made(number, also)
       }
       new = run.refetched(wanted, given)
-      if new is None or left_with(looking.tf1, run, targets, 1, new) is None:
+      if new is None or compared.left(1, new) is None:
         continue
       yield _mistake(looking, number, also)
 

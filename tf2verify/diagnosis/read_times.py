@@ -13,10 +13,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.divergence.outputs import is_opaque, written, written_variable
-from tf2verify.diagnosis.divergence.sources import InspectableRun, compared
-from tf2verify.diagnosis.divergence.variable_views import variable_views
+from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.places import bare_source
-from tf2verify.numerics.agreement import Agreement
+from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference, Source
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, TensorKey
 
@@ -29,9 +28,6 @@ _AFTER = ' after its update'
 _SHOWN = 3
 # Whose graphs are looked at; the values of all are.
 _MOST_TARGETS = 24
-# Of the greatest element, and of the difference before.
-_ROUNDING = 1e-4
-_LEFT = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,82 +125,10 @@ def _left(
   number = 0 if early is tf1 else 1
   wanted = written_tensors(graphs[number], failing)
   new = early.from_other_values(wanted, given) if wanted and given else None
-  return None if new is None else left_with(tf1, tf2, failing, number, new)
-
-
-def written_tensors(graph: OpGraph, names: Collection[str]) -> list[str]:
-  """Returns what targets are given, by name; nothing where a side lacks one."""
-  targets = graph.targets()
-  if not all(name in targets for name in names):
-    return []
-  return [graph.tensor(graph.ops[targets[name]].inputs[0]) for name in names]
-
-
-def left_with(
-  tf1: InspectableRun,
-  tf2: InspectableRun,
-  failing: Collection[str],
-  number: int,
-  new: Sequence[np.ndarray],
-) -> float | None:
-  """Returns what is left of differences where one side yields other values.
-
-  Args:
-    tf1: the tf1 side's run.
-    tf2: the port's.
-    failing: names of the targets that differ.
-    number: 0 if these are values of tf1, 1 for those of the port.
-    new: see `written_tensors`.
-
-  Returns:
-    A part of tf1's greatest element; None where more than rounding is left of any.
-  """
-  sides = _Side(tf1.op_graph), _Side(tf2.op_graph)
-  tensors = [written_tensors(side.graph, failing) for side in sides]
-  if not all(tensors):
+  if new is None:
     return None
-  before = [run.fetch(n) for run, n in zip((tf1, tf2), tensors, strict=True)]
-  after = [list(new) if n == number else values for n, values in enumerate(before)]
-  wanted = list(failing)
-  before, after = (
-    [_made(run, side, wanted, v) for run, side, v in zip((tf1, tf2), sides, known, strict=True)]
-    for known in (before, after)
-  )
-  views = variable_views(tf1.op_graph, tf2.layouts)
-  greatest, differed = 0.0, False
-  for n, name in enumerate(wanted):
-    position = sides[0].targets[name]
-    op, view = tf1.op_graph.ops[position], views.get((position, 0))
-    was, _ = compared(before[0][n], before[1][n], op, view)
-    now, _ = compared(after[0][n], after[1][n], op, view)
-    if not _is_explained(was, now):
-      return None
-    greatest, differed = max(greatest, now.relative), differed or not was.is_rounding
-  return greatest if differed else None
-
-
-def _made(
-  run: InspectableRun, side: _Side, names: Sequence[str], values: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-  """Returns targets with what updates make of variables, where one side may add what it writes."""
-  ops = [side.graph.ops[side.targets[name]] for name in names]
-  leaves = {
-    written_variable(op): side.leaves[written_variable(op)]
-    for op in ops
-    if op.name.startswith(_UPDATE) and written_variable(op) in side.leaves
-  }
-  tensors = [side.graph.ops[leaf].tensors[0] for leaf in leaves.values()]
-  known = dict(zip(leaves, run.fetch(tensors), strict=True))
-  return [
-    written(op, known[name], value) if (name := written_variable(op)) in known else value
-    for op, value in zip(ops, values, strict=True)
-  ]
-
-
-def _is_explained(was: Agreement, now: Agreement) -> bool:
-  """Returns whether rounding is left: of gradients that cancel out, more than that of a sum."""
-  is_small = now.relative <= _ROUNDING
-  return now.is_rounding or (is_small and (was.is_rounding or now.absolute <= _LEFT * was.absolute))
+  ends = StepEnds(tf1, tf2, failing)
+  return ends.left(number, new) if ends.are_known else None
 
 
 def _new_values(run: InspectableRun, names: Sequence[str]) -> dict[str, np.ndarray]:

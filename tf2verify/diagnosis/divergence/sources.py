@@ -48,6 +48,12 @@ class InspectableRun(Protocol):
   ) -> list[list[np.ndarray] | None]:
     """Computes tensors from given ones, for each trial with operations changed."""
 
+  def recompute_trials(
+    self,
+    trials: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray], Sequence[NodeChange]]],
+  ) -> list[list[np.ndarray] | None]:
+    """Computes tensors from given ones, each with operations changed, all at once."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundSource:

@@ -31,6 +31,7 @@ _OF_SETTINGS = 'tf2verify_setting/'
 _REPLACED = '/tf2verify_replaced'
 _FED = ('Placeholder', 'VarHandleOp', 'VariableV2', 'Variable')
 _UPDATES = ('Assign', 'Scatter')
+_UPDATE_OF = 'update of '
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -220,6 +221,27 @@ def bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
   passed = v1.NodeDef(name=op.name, op='Identity', input=[tensor])
   passed.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
   return Transplant((), passed)
+
+
+def target_bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
+  """Returns what yields a tensor of the port in place of what a run yields.
+
+  Args:
+    tf2: the port's graph.
+    position: of the target.
+    read: the tensor.
+
+  Raises:
+    CannotRepair: the target is of several tensors, or one of several that an operation yields.
+  """
+  op = tf2.ops[position]
+  name, _, number = op.tensors[0].partition(':')
+  if len(op.tensors) != 1 or number != '0' or op.attribute('op') is not None:
+    raise CannotRepair('what the run yields is not one output')
+  passed = v1.NodeDef(name=name, op='Identity', input=[tf2.tensor(read)])
+  passed.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
+  is_update = op.name.startswith(_UPDATE_OF)
+  return Transplant((), passed, is_target=True, is_update=is_update)
 
 
 def layout_of_shapes(

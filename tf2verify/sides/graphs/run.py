@@ -145,19 +145,26 @@ class GraphRun:
   def recompute(
     self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
   ) -> list[list[np.ndarray] | None]:
-    """Computes parts of the graph alone.
+    """Computes parts of the graph alone; see `recompute_trials`."""
+    return self.recompute_trials([(wanted, given, ()) for wanted, given in requests])
+
+  def recompute_trials(
+    self,
+    trials: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray], Sequence[NodeChange]]],
+  ) -> list[list[np.ndarray] | None]:
+    """Computes parts of the graph alone, each with operations changed, in one run if possible.
 
     Args:
-      requests: pairs of the tensors wanted and the values of the tensors, by name,
-        from which to compute them.
+      trials: the tensors wanted, the values of the tensors by name from which to compute them, and
+        the changes.
 
     Returns:
-      One list of arrays per request; None where the part cannot be run from these
-      values: they have another shape or dtype, or something else is needed.
+      One list of arrays per trial; None where the part cannot be run from these values: they have
+      another shape or dtype, or something else is needed.
     """
-    if not requests:
+    if not trials:
       return []
-    parts = [self._part(number, *request) for number, request in enumerate(requests)]
+    parts = [self._part(number, *trial) for number, trial in enumerate(trials)]
     found = self._run_parts(parts)
     if found is not None:
       return found
