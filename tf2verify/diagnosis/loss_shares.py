@@ -6,6 +6,7 @@ the part (a clipping cuts some elements): the factor is that of most elements, a
 """
 
 import dataclasses
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,6 +23,7 @@ from tf2verify.relation.gradient_names import differentiated
 
 _LOSS = 'loss'
 _MOST = 48
+_SECONDS = 2.0
 
 
 def share_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
@@ -40,7 +42,10 @@ def share_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
   ends = StepEnds(looking.tf1, run, names)
   if not ends.are_known:
     return
+  until = time.perf_counter() + _SECONDS
   for position, part in _parts(graph, [names[n] for n in updates]):
+    if time.perf_counter() > until:
+      return
     edited = [position] if len(updates) == len(names) else [*dict.fromkeys((position, part))]
     tensors = [graph.ops[n].tensors[0] for n in edited]
     values = run.fetch(tensors)

@@ -10,8 +10,9 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from tf2verify.diagnosis.patterns.op_text import op_text
 from tf2verify.diagnosis.update_part import Rewired, UpdatePart, Wiring
-from tf2verify.records.op_graph import CONSTANT, OpGraph, TensorKey
+from tf2verify.records.op_graph import CONSTANT, VARIABLE, OpGraph, TensorKey
 
 _PRODUCTS = ('Mul', 'RealDiv', 'DivNoNan')
 _SUMS = ('AddV2', 'Add', 'Sub')
@@ -270,7 +271,7 @@ def _operator(graph: OpGraph, position: int, slot: int) -> str:
 def _said(graph: OpGraph, chain: Sequence[tuple[int, int]]) -> str:
   """Returns operations as text: `RealDiv (truediv_3)`, `Minimum → Maximum (clip_by_value)`."""
   ops = [graph.ops[n] for n, _ in chain]
-  types = ' → '.join(op.op_type for op in ops if op.op_type != _IDENTITY)
+  types = ' → '.join(op_text(graph, n) for n, _ in chain if graph.ops[n].op_type != _IDENTITY)
   name = ops[-1].name
   if len(ops) > 1:
     scopes = [op.name.split('/') for op in ops]
@@ -281,12 +282,13 @@ def _said(graph: OpGraph, chain: Sequence[tuple[int, int]]) -> str:
 
 
 def _path(graph: OpGraph, chain: Sequence[tuple[int, int]]) -> str:
-  ops = (graph.ops[n] for n, _ in chain)
-  return ' → '.join(f'{op.op_type} ({op.name})' for op in ops)
+  return ' → '.join(f'{op_text(graph, n)} ({graph.ops[n].name})' for n, _ in chain)
 
 
 def _input_text(graph: OpGraph, position: int, slot: int) -> str:
+  """Returns what an operation reads, as text."""
   op = graph.ops[position]
-  if len(op.inputs) == 1 or slot >= len(op.input_names):
-    return f'what {op.name} reads'
-  return f'what {op.name} reads as {op.input_names[slot]}'
+  read = graph.ops[op.inputs[slot][0]]
+  known = read.name if read.op_type == VARIABLE else f'{read.name} ({read.op_type})'
+  as_input = f' as {op.input_names[slot]}' if len(op.inputs) > 1 and op.input_names else ''
+  return f'{known}, which {op.name} reads{as_input}'

@@ -129,6 +129,44 @@ class GroupedStepsTest(LadderTestCase):
         self.assertRegex(text, rf'the\s+port\s+holds[\s\S]*{holds}[\s\S]*clips these one by one')
         self.assertNotIn('traced as a graph, the port agrees', text)
 
+  def test_norms_of_other_parts_in_an_optimizer_of_its_own(self):
+    class Adam:
+      def __init__(self):
+        self.m, self.v = [], []
+
+      def apply(self, gradients, variables):
+        if not self.m:
+          for slots in (self.m, self.v):
+            slots += [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
+        for g, variable, m, v in zip(gradients, variables, self.m, self.v, strict=True):
+          m.assign(0.9 * m + 0.1 * g)
+          v.assign(0.999 * v + 0.001 * g * g)
+          variable.assign_sub(0.1 * (1 - 0.999) ** 0.5 / (1 - 0.9) * m / (tf.sqrt(v) + 1e-8))
+
+    class Case(SplitDense):
+      training_steps_to_take = 1
+      make_tf2_layer = split_port
+      make_tf2_optimizer = staticmethod(Adam)
+
+      def make_tf1_train_op(self, loss):
+        variables = v1.trainable_variables()
+        gradients = [tf.clip_by_norm(g, self.clip) for g in tf.gradients(loss, variables)]
+        optimizer = v1.train.AdamOptimizer(0.1)
+        return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+      def tf2_train_step(self, layer, inputs, optimizer):
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs, training=True), None)
+        variables = layer.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        optimizer.apply([tf.clip_by_norm(g, self.clip) for g in gradients], variables)
+        return loss
+
+    found = self.stage(Case)
+    text = found.to_text()
+    self.assertIs(found.status, Status.FAILED, text)
+    self.assertRegex(text, r'the\s+port\s+holds[\s\S]*several[\s\S]*clips these one by one')
+
   def test_a_setting_of_the_update_is_tried_out(self):
     class Case(Recurrent):
       def make_tf2_optimizer(self):

@@ -237,7 +237,7 @@ class AdamWTest(parameterized.TestCase):
       Edit.SETTING,
       'is 0.95 in TF1 (the decay in effect) and 0.9 in the port',
     ),
-    (EpsilonUnderRoot, Edit.SETTING, 'the port computes AddV2(0.001)'),
+    (EpsilonUnderRoot, Edit.SETTING, 'the port computes Sqrt (Sqrt_1) after AddV2(y=0.001)'),
     (Uncorrected, Edit.OPERATIONS, '→ Pow(x=0.99) → Sub(x=1) → RealDiv'),
     (Unclipped, Edit.OPERATIONS, 'L2Loss → L2Loss → Pack'),
   )

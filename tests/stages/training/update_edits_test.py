@@ -300,12 +300,20 @@ class UpdateEditsTest(parameterized.TestCase):
     self.assertTrue(found.passed, found.to_text())
 
   @parameterized.parameters(
-    (Written, DecaysBeforeDividing, 'computes RealDiv (truediv'),
+    (
+      Written,
+      DecaysBeforeDividing,
+      'computes RealDiv (truediv) after AddV2 (add) → Mul(x=0.1) (mul_4); tf1 computes it before',
+    ),
     (Written, DecaysWithoutRate, 'before RealDiv (truediv) → AddV2 (add_1); tf1 computes it after'),
     (Written, ReadsOldSquares, 'the port from the values before it'),
     (Written, ReadsOldMoment, 'the port from the values before it'),
-    (OfRows, ReadsOldRows, 'reads squared gradient of table as it is before its update'),
-    (Written, ClipsForOneSlot, 'computes Mul → RealDiv (clip_by_norm), which tf1 does not have'),
+    (OfRows, ReadsOldRows, 'as it is before its update in the port'),
+    (
+      Written,
+      ClipsForOneSlot,
+      'computes Mul(y=0.3) → RealDiv (clip_by_norm), which tf1 does not have',
+    ),
     (Halves, ClipsEachHalf, 'tf1 once'),
     (NormOfHalves, DecaysAfterNorm, 'for all that reads it'),
   )
