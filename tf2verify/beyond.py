@@ -152,7 +152,7 @@ def _places(source: Source) -> set[tuple[str, int]]:
 
 
 def _lines(known: Iterable[SourceLine | None]) -> set[tuple[str, int]]:
-  return {(line.path, line.line) for line in known if line is not None}
+  return {line.at for line in known if line is not None}
 
 
 def _operations(source: Source) -> set[str]:

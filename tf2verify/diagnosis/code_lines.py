@@ -63,7 +63,7 @@ def lines_of_code(graph: OpGraph, among: Collection[int]) -> list[Line]:
   found: dict[tuple[str, int], list[int]] = {}
   for position, op in enumerate(graph.ops):
     if op.source is not None and not op.is_leaf and op.op_type != TARGET:
-      found.setdefault((op.source.path, op.source.line), []).append(position)
+      found.setdefault(op.source.at, []).append(position)
   wanted = set(among)
   firsts = ((min(wanted.intersection(places), default=None), places) for places in found.values())
   known = sorted((first, places) for first, places in firsts if first is not None)

@@ -18,7 +18,7 @@ from tf2verify.sides.graphs.repairs import Repair
 
 def lines_at(place: Place) -> list[tuple[str, int]]:
   """Returns path and number of the port's lines at a place, the most likely one first."""
-  return [(line.path, line.line) for line in _lines_at(place)]
+  return [line.at for line in _lines_at(place)]
 
 
 def _lines_at(place: Place) -> list[SourceLine]:

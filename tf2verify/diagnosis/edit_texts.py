@@ -136,7 +136,7 @@ def _kind_of(source: Source) -> object:
     if d.aspect is GraphAspect.WIRING
   ]
   if wiring and len(wiring) == len(source.differences) and None not in lines:
-    return (*wiring, *((line.path, line.line) for line in lines if line is not None))
+    return (*wiring, *(line.at for line in lines if line is not None))
   return _of_any_size(source) or source.tf1_op
 
 
@@ -303,7 +303,7 @@ def with_settings_text(sources: Sequence[Source]) -> str:
 def _from_to(start: SourceLine | None, end: SourceLine) -> str:
   """Returns the lines between which a part of a model is computed, the first one first."""
   said = f'{end.short} ({_in_quotes(end.code)})'
-  if start is None or not start.code or (start.path, start.line) == (end.path, end.line):
+  if start is None or not start.code or start.at == end.at:
     return said
   return f'{start.short} ({_in_quotes(start.code)}) to {said}'
 

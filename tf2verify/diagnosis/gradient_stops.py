@@ -222,7 +222,7 @@ def _readers(graph: OpGraph, keys: Collection[TensorKey]) -> dict[_LinePlace, li
       continue
     for slot, read in enumerate(op.inputs):
       if read in keys:
-        line = None if op.source is None else (op.source.path, op.source.line)
+        line = None if op.source is None else op.source.at
         found.setdefault(line, []).append(_Reader(n, slot, read, _is_stop(op.through, slot)))
   return found
 

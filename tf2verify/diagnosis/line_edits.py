@@ -137,7 +137,7 @@ def _all_lines_at(graph: OpGraph, place: Place) -> list[tuple[str, int]]:
   """Returns the lines at a place: those that are shown, then all others."""
   region = place.source.regions.tf2
   sources = (graph.ops[n].source for n in (*region.inner[::-1], region.end))
-  return [*lines_at(place), *((one.path, one.line) for one in sources if one is not None)]
+  return [*lines_at(place), *(one.at for one in sources if one is not None)]
 
 
 def _lines_beside(looking: Looking, place: Place) -> Iterator[tuple[str, int]]:

@@ -273,7 +273,7 @@ def _as_set(place: Place) -> Source:
 def _line(place: Place) -> tuple[str, int] | None:
   """Returns the port's line, or tf1's where no line of the port made what is there: in a layer."""
   source = place.evidence.source.tf2_source or place.evidence.source.tf1_source
-  return None if source is None else (source.path, source.line)
+  return None if source is None else source.at
 
 
 def lines_of(places: Sequence[Place]) -> set[tuple[str, int]]:
@@ -284,7 +284,7 @@ def lines_of(places: Sequence[Place]) -> set[tuple[str, int]]:
 def _all_lines(source: Source) -> tuple[SourceLine | None, frozenset[tuple[str, int]]]:
   """Returns the line of tf1 at a place, and all those of the port, whichever is the last one."""
   known = (line for line in (source.tf2_source, *source.tf2_lines) if line is not None)
-  return source.tf1_source, frozenset((line.path, line.line) for line in known)
+  return source.tf1_source, frozenset(line.at for line in known)
 
 
 def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:

@@ -163,10 +163,7 @@ def _kinds_of(one: Mistake) -> list[Mistake]:
   kinds: dict[tuple[object, ...], Mistake] = {}
   for part in sorted(one.parts, key=_position):
     known = part.first
-    lines = (
-      None if line is None else (line.path, line.line)
-      for line in (known.tf1_source, known.tf2_source)
-    )
+    lines = (None if line is None else line.at for line in (known.tf1_source, known.tf2_source))
     kind = (part.edit, known.tf1_type, known.tf1_path, *lines)
     kinds[kind] = kinds[kind].joined(part) if kind in kinds else part
   return list(kinds.values())

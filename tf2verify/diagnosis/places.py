@@ -129,9 +129,9 @@ def _more_lines(tf2: OpGraph, pair: RegionPair, shown: OpRecord) -> tuple[Source
     positions = [n for n, _ in pair.tf2.frontier if not tf2.ops[n].is_leaf] + positions
   found = {line: None for n in positions if (line := line_of(tf2, tf2.ops[n])) is not None}
   first = line_of(tf2, shown)
-  places = {(line.path, line.line): line for line in found}
+  places = {line.at: line for line in found}
   if first is not None:
-    places.pop((first.path, first.line), None)
+    places.pop(first.at, None)
   lines = [places[place] for place in sorted(places)]
   return tuple(lines if len(lines) <= _LINES else [*lines[: _LINES // 2], *lines[-_LINES // 2 :]])
 

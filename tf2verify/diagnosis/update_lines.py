@@ -31,12 +31,12 @@ def line_of_others(
   """
   if not is_left(tf2, other) or is_left(tf1, op):
     return None
-  own = _place(line_of(tf1, op))
+  own = line_of(tf1, op)
   partners = tf2.targets()
   for n in tf1.targets().values():
     one = tf1.ops[n]
     partner = partners.get(one.name) if one.name.startswith(_UPDATE) else None
-    if partner is None or own is None or _place(line_of(tf1, one)) != own:
+    if partner is None or own is None or line_of(tf1, one) != own:
       continue
     line = line_of(tf2, tf2.ops[partner])
     if line is not None and not is_left(tf2, tf2.ops[partner]):
@@ -48,7 +48,3 @@ def is_left(graph: OpGraph, op: OpRecord) -> bool:
   """Returns whether an operation stands for a variable after a step that does not write it."""
   is_update = op.op_type == TARGET and op.name.startswith(_UPDATE)
   return is_update and graph.ops[op.inputs[0][0]].op_type == VARIABLE
-
-
-def _place(line: SourceLine | None) -> tuple[str, int] | None:
-  return None if line is None else (line.path, line.line)

@@ -30,7 +30,12 @@ class CodePlace:
   last_line: int = 0
 
   def __str__(self) -> str:
-    return _place_text(self.path, self)
+    return self._text(self.path)
+
+  @property
+  def at(self) -> tuple[str, int]:
+    """The file and the number: what tells it from all others."""
+    return self.path, self.line
 
   @property
   def lines(self) -> str:
@@ -45,11 +50,15 @@ class CodePlace:
   @property
   def in_file(self) -> str:
     """As text, the file without its folder."""
-    return _place_text(os.path.basename(self.path), self)
+    return self._text(os.path.basename(self.path))
+
+  def _text(self, path: str) -> str:
+    text = f'{path}:{self.lines}, in {self.function}'
+    return f'{text}: {self.code}' if self.code else text
 
 
 @dataclasses.dataclass(frozen=True)
-class SourceLine:
+class SourceLine(CodePlace):
   """A line of the user's code.
 
   Attributes:
@@ -66,32 +75,19 @@ class SourceLine:
     gradient_of: the line whose gradient is computed here; None elsewhere.
   """
 
-  path: str
-  line: int
-  function: str
-  code: str
-  last_line: int = 0
   callers: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
   made: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
   settings: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
   gradient_of: CodePlace | None = dataclasses.field(default=None, compare=False)
 
-  def __str__(self) -> str:
-    return _place_text(self.path, self)
-
   @property
-  def lines(self) -> str:
-    """The numbers of its lines: `7`, `7-9`."""
-    return f'{self.line}-{self.last_line}' if self.last_line else str(self.line)
-
-  @property
-  def short(self) -> str:
-    """The file without its folder, and the lines: `port.py:7`, `port.py:7-9`."""
-    return f'{os.path.basename(self.path)}:{self.lines}'
+  def place(self) -> CodePlace:
+    """The line alone, without what led to it."""
+    return CodePlace(self.path, self.line, self.function, self.code, self.last_line)
 
   def with_layer(self) -> str:
     """Returns it as text, with where the layer that it runs in was constructed and set."""
-    places = [place for place in self.made if (place.path, place.line) != (self.path, self.line)]
+    places = [place for place in self.made if place.at != self.at]
     text = f'{self}; layer constructed at {places[0].in_file}' if places else str(self)
     if self.settings:
       text += '; arguments set at ' + ' ← '.join(place.short for place in self.settings)
@@ -113,11 +109,6 @@ class SourceLine:
         text = textwrap.shorten(first.in_file, _FIRST, placeholder=' …') if more else first.in_file
         found.append(f'{what} {text}{more}')
     return tuple(found)
-
-
-def _place_text(path: str, place: CodePlace | SourceLine) -> str:
-  text = f'{path}:{place.lines}, in {place.function}'
-  return f'{text}: {place.code}' if place.code else text
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,7 +79,7 @@ def _kind(op: OpRecord) -> Hashable:
     return rounds.without(op.name)
   if op.source is None:
     return None
-  made = tuple((place.path, place.line) for place in op.source.made)
+  made = tuple(place.at for place in op.source.made)
   return op.source.path, op.source.line, made, family(op.op_type)
 
 

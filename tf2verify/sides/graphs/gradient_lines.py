@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tf2verify.records.observation import CodePlace, SourceLine
+from tf2verify.records.observation import SourceLine
 from tf2verify.relation.gradient_names import differentiated
 
 SourceOf = Callable[[tf.Operation], SourceLine | None]
@@ -27,9 +27,8 @@ def with_forward_lines(graph: tf.Graph, source_of: SourceOf) -> SourceOf:
       of = source_of(graph.get_operation_by_name(forward))
     except KeyError:  # it is in a function, or was left out
       return line
-    if of is None or (of.path, of.line) == (line.path, line.line):
+    if of is None or of.at == line.at:
       return line
-    place = CodePlace(of.path, of.line, of.function, of.code, of.last_line)
-    return dataclasses.replace(line, gradient_of=place)
+    return dataclasses.replace(line, gradient_of=of.place)
 
   return source

@@ -55,7 +55,7 @@ class MadeLayers:
     line = user_line()
     # That the case constructs the port says nothing; a layer of Keras in a hook is the port.
     if line is not None and not (is_hook(line.function) and _is_of_user(type(layer))):
-      place = _place(line)
+      place = line.place
       self._made[id(layer)] = (weakref.ref(layer), place, line.callers)
 
   def _on_scope(self, outer: arg_scopes.Scope, scope: arg_scopes.Scope) -> None:
@@ -65,7 +65,7 @@ class MadeLayers:
         continue  # as where a scope is entered again
       before = outer.get(function, {})
       _, places = self._scopes.get(id(before), ({}, {}))
-      place = _place(line)
+      place = line.place
       own = {name for name, value in arguments.items() if before.get(name, _UNSET) is not value}
       outer_places = {name: known for name, known in places.items() if name not in own}
       self._scopes[id(arguments)] = (arguments, dict.fromkeys(own, place) | outer_places)
@@ -81,7 +81,7 @@ class MadeLayers:
       layer, path = calls.running(frame), calls.regularized(frame)
       declared = None if path is None else self._weights.get(path)
       if declared is not None:
-        layers |= dict.fromkeys(declared.made or (_place(declared),), ()) | layers
+        layers |= dict.fromkeys(declared.made or (declared.place,), ()) | layers
       elif layer is not None:
         known, place, callers = self._made.get(id(layer), (None, None, ()))
         if known is not None and place is not None and known() is not None:
@@ -109,10 +109,6 @@ class MadeLayers:
     remember_layers(graph, found)
     with op_callbacks.called(on_op), arg_scopes.entered(self._on_scope):
       yield
-
-
-def _place(line: SourceLine) -> CodePlace:
-  return CodePlace(line.path, line.line, line.function, line.code, line.last_line)
 
 
 def _is_of_user(cls: type) -> bool:

@@ -163,9 +163,7 @@ def code_place(path: str, line: int, function: str) -> CodePlace:
 
 
 @functools.lru_cache(maxsize=4096)
-def settings_of(
-  place: CodePlace | SourceLine, layers: tuple[int, ...] | None = None
-) -> tuple[CodePlace, ...]:
+def settings_of(place: CodePlace, layers: tuple[int, ...] | None = None) -> tuple[CodePlace, ...]:
   """Returns where names were assigned that a line passes on: settings, constants.
 
   Args:

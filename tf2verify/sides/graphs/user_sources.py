@@ -66,18 +66,18 @@ def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:
     place, made = made[0], ()
     line = SourceLine(place.path, place.line, place.function, place.code, place.last_line)
     line = dataclasses.replace(line, callers=around.callers, settings=settings_of(line))
-  known = {(line.path, line.line), *((place.path, place.line) for place in line.callers)}
-  places = tuple(place for place in made if (place.path, place.line) not in known)
+  known = {line.at, *(place.at for place in line.callers)}
+  places = tuple(place for place in made if place.at not in known)
   inner = tuple(place.line for place in made if place.path == line.path)
   found: dict[CodePlace, None] = dict.fromkeys(settings_of(line, inner) if made else line.settings)
   for place in around.scopes:
-    if (place.path, place.line) not in known:
+    if place.at not in known:
       found[place] = None
       found.update(dict.fromkeys(settings_of(place)))
   for place in made:
     found.update(dict.fromkeys(settings_of(place)))
-  shown = known | {(place.path, place.line) for place in places}
-  settings = tuple(place for place in found if (place.path, place.line) not in shown)
+  shown = known | {place.at for place in places}
+  settings = tuple(place for place in found if place.at not in shown)
   return dataclasses.replace(line, made=places, settings=settings[:_SETTINGS])
 
 

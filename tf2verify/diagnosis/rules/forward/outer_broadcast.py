@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, Source
-from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
 _ELEMENTWISE = frozenset(
@@ -31,8 +30,8 @@ def outer_broadcast(evidence: FailedStage) -> Cause | None:
   if of_port:
     # A bias of as many elements as there are examples makes a square as well, rightly.
     lines = {place for one in evidence.sources for place in _places(one.source)}
-    known = ((n, _place(graph.ops[n].source)) for n, _ in here)
-    at_lines = {n for n, place in known if place is None or place in lines}
+    known = ((n, graph.ops[n].source) for n, _ in here)
+    at_lines = {n for n, line in known if line is None or line.at in lines}
     here = [(n, shapes) for n, shapes in here if n in at_lines]
   if not here:
     return None
@@ -40,13 +39,10 @@ def outer_broadcast(evidence: FailedStage) -> Cause | None:
   return Cause(_text(graph.ops[position], one, other, of_port))
 
 
-def _places(source: Source) -> set[tuple[str, int] | None]:
+def _places(source: Source) -> set[tuple[str, int]]:
   """Returns the lines at which the port computes what differs, as far as they are known."""
-  return {_place(line) for line in (source.tf2_source, source.tf2_start, *source.tf2_lines)}
-
-
-def _place(line: SourceLine | None) -> tuple[str, int] | None:
-  return None if line is None else (line.path, line.line)
+  lines = (source.tf2_source, source.tf2_start, *source.tf2_lines)
+  return {line.at for line in lines if line is not None}
 
 
 def _squares(graph: OpGraph) -> Iterator[tuple[int, tuple[_Shape, _Shape]]]:
