@@ -16,9 +16,9 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.divergence.trials import Trials
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.known_values import constant_or_number, is_number
 from tf2verify.diagnosis.patterns.plain_values import same
-from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import TARGET, NodeChange, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import family
 
 Output = tuple[str, tuple[int | None, ...] | None]
@@ -99,7 +99,7 @@ class _Adjacent:
       for one, two in zip(op.inputs, other.inputs, strict=True)
       if one[0] in pair.tf1.inner or two[0] in pair.tf2.inner
     }
-    numbers = {e for e in exits if self._is_number(self._tf1, e[0])}
+    numbers = {e for e in exits if is_number(self._tf1, e[0])}
     if len(exits - numbers) != 1:
       return None
     ((one, two),) = exits - numbers
@@ -122,16 +122,13 @@ class _Adjacent:
         if not is_like or not self._may_be_one((one, 0), (two, 0)):
           continue
         both = [*zip(op.inputs, other.inputs, strict=True)]
-        read = [b for b in both if not all(map(self._is_number, (self._tf1, self._tf2), b))]
+        read = [b for b in both if not all(map(is_number, (self._tf1, self._tf2), b))]
         if not read or any(partners.get(key) != its for key, its in read):
           continue
         mends = self._mends(one, two)
         is_wrong = mends and self._trials.is_wrong_alone(self._source, (one, two), mends)
         if is_wrong and not self._trials.worsens(self._source, mends):
           yield one, two
-
-  def _is_number(self, graph: OpGraph, key: TensorKey) -> bool:
-    return graph.ops[key[0]].op_type == CONSTANT or constant_or_number(graph, key[0]) is not None
 
   def _may_be_one(self, one: TensorKey, two: TensorKey) -> bool:
     """Returns whether a tensor of each side, made inside of the region, may be one quantity."""

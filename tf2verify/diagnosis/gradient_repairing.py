@@ -13,13 +13,12 @@ from tf2verify.diagnosis.gradient_places import GradientPlace, Suspicion, gradie
 from tf2verify.diagnosis.gradient_stops import GradientStops
 from tf2verify.diagnosis.gradient_texts import gradient_text, stops_text
 from tf2verify.diagnosis.mistakes import Found, Mistake, lines_of
+from tf2verify.diagnosis.needed_edits import NEARER, fewest
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.sides.graphs.wiring import CannotRepair
 
 # Of the places that do not make the stage pass all at once, so many are tried one by one.
 _MOST_ALONE = 32
-# As far apart as before, but for rounding.
-_NEARER = 0.99
 _GRADIENT = 'gradient'
 
 
@@ -62,7 +61,7 @@ class GradientRepairing:
       wanted = [one for one in wanted if not one.repair.inputs or _end(one) not in replaced]
       passing = self._passing([*wanted, *more], before)
       if passing:
-        needed = self._without_needless(self._least([], passing, False))
+        needed = self._without_needless(fewest(passing, self._passes))
         needed = self._without_needless(self._smaller(needed, places))
         return [*needed, *_same_edits(needed, places)] if self._passes(needed) else []
       wanted += more
@@ -94,29 +93,12 @@ class GradientRepairing:
     distance = before.distance
     for one in places[:_MOST_ALONE]:
       judged = self._judged([*kept, one])
-      if judged is not None and (judged.passes or judged.distance <= _NEARER * distance):
+      if judged is not None and (judged.passes or judged.distance <= NEARER * distance):
         kept.append(one)
         distance = judged.distance
         if judged.passes:
           return kept
     return []
-
-  def _least(
-    self, known: list[GradientPlace], places: list[GradientPlace], is_new: bool
-  ) -> list[GradientPlace]:
-    """Returns the fewest of some places that it takes besides known ones, the first rather.
-
-    The places are divided: what it takes of the second half, given the first, and the reverse.
-    """
-    if is_new and self._passes(known):
-      return []
-    if len(places) == 1:
-      return places
-    half = len(places) // 2
-    first, second = places[:half], places[half:]
-    of_second = self._least([*known, *first], second, True)
-    of_first = self._least([*known, *of_second], first, bool(of_second))
-    return [*of_first, *of_second]
 
   def _proven(self, mistakes: Sequence[Mistake], before: Left) -> Found:
     """Returns mistakes that are all needed; none where one is not."""

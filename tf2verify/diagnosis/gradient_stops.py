@@ -25,7 +25,6 @@ from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
   CONSTANT,
   INPUT,
-  STOPS,
   TARGET,
   Inserted,
   NodeChange,
@@ -223,12 +222,8 @@ def _readers(graph: OpGraph, keys: Collection[TensorKey]) -> dict[_LinePlace, li
     for slot, read in enumerate(op.inputs):
       if read in keys:
         line = None if op.source is None else op.source.at
-        found.setdefault(line, []).append(_Reader(n, slot, read, _is_stop(op.through, slot)))
+        found.setdefault(line, []).append(_Reader(n, slot, read, op.is_stopped(slot)))
   return found
-
-
-def _is_stop(through: Sequence[tuple[str, ...]], slot: int) -> bool:
-  return slot < len(through) and not STOPS.isdisjoint(through[slot])
 
 
 def _stopped(graph: OpGraph) -> list[TensorKey]:
@@ -238,7 +233,7 @@ def _stopped(graph: OpGraph) -> list[TensorKey]:
     for op in graph.ops
     if not is_backward(op)
     for slot, key in enumerate(op.inputs)
-    if _is_stop(op.through, slot) and _is_float(graph, key)
+    if op.is_stopped(slot) and _is_float(graph, key)
   }
   return list(found)
 

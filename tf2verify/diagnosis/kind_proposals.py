@@ -5,13 +5,13 @@ operation anywhere, since it may write the same in another way.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.line_proposals import Proposals
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
-from tf2verify.diagnosis.reductions import axes_of
+from tf2verify.diagnosis.reductions import axes_of, axes_text
 from tf2verify.records.op_graph import Inserted, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import is_backward
 
@@ -123,14 +123,10 @@ def other_means(line: Line) -> Iterator[Proposal]:
     changes = tuple(NodeChange(ops[n].name, inserted=(Inserted(0, 'Mul', factor),)) for n in places)
     left = [one for one in axes if one != axis]
     other = 'Sum' if op_type == 'Mean' else 'Mean'
-    one = f'{op_type} over {_axes_text(left)} and {other} over {_axes_text([axis])}'
-    two = f'{op_type} over {_axes_text(axes)}'
+    one = f'{op_type} over {axes_text(left)} and {other} over {axes_text([axis])}'
+    two = f'{op_type} over {axes_text(axes)}'
     text = f'{ops[places[0]].name} is {two} in the port; with {one} it yields what tf1 does'
     yield Proposal(changes, one, two, text)
-
-
-def _axes_text(axes: Sequence[int]) -> str:
-  return f'axis {axes[0]}' if len(axes) == 1 else f'axes {", ".join(map(str, axes))}'
 
 
 def _small_numbers(graph: OpGraph) -> Iterator[float]:

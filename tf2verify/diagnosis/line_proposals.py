@@ -21,7 +21,7 @@ from tf2verify.diagnosis.patterns.draws import drawn_otherwise
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, other_end, slice_of
-from tf2verify.diagnosis.reductions import reductions
+from tf2verify.diagnosis.reductions import axes_text, reductions
 from tf2verify.diagnosis.softmax_axes import softmax_axes
 from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.proof.difference_pairs import COMPARED, KINDS, UNARY
@@ -135,7 +135,7 @@ class Proposals:
   def _other_reductions(self, line: Line) -> Iterator[Proposal]:
     """Yields reductions of other axes, as many as tf1 reduces somewhere."""
     for found in reductions(self._tf1, line.graph, self._consumers, line.positions):
-      own, other = (_axes_text(axes) for axes in (found.own, found.other))
+      own, other = (axes_text(axes) for axes in (found.own, found.other))
       lines = {self._tf1.ops[n].source for n in found.like}
       first, *more = [line.graph.ops[n].name for n in found.places]
       names, goes = ' and '.join([first, *more]), 'go' if more else 'goes'
@@ -377,9 +377,3 @@ def _passes(graph: OpGraph, position: int, slot: int) -> bool:
   producer, number = op.inputs[slot]
   read = graph.ops[producer]
   return read.op_type != CONSTANT and read.outputs[number] == op.outputs[0]
-
-
-def _axes_text(axes: Sequence[int]) -> str:
-  if len(axes) == 1:
-    return f'axis {axes[0]}'
-  return f'axes {", ".join(map(str, axes))}' if axes else 'no axis'

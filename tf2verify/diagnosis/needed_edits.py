@@ -3,6 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from tf2verify.diagnosis.bench import Judged
 from tf2verify.diagnosis.mistakes import STEPS, Mistake
@@ -25,6 +26,7 @@ _MOST_RUNS = 15
 _MOST_RUNS_OF_PARTS = 24
 # Rounds of edits one after the other that may bring the sides no nearer.
 _MOST_IN_VAIN = len(STEPS)
+_One = TypeVar('_One')
 
 
 class Progress:
@@ -46,6 +48,29 @@ class Progress:
     self._in_vain = 0 if is_nearer else self._in_vain + 1
     self._nearest = min(self._nearest, judged.distance)
     return self._in_vain == _MOST_IN_VAIN
+
+
+def fewest(ones: Sequence[_One], passes: Callable[[list[_One]], bool]) -> list[_One]:
+  """Returns the fewest of some edits with which a stage passes, the first rather.
+
+  They are divided: what it takes of the second half, given the first, and the reverse.
+
+  Args:
+    ones: edits with all of which it passes.
+    passes: returns whether it passes with some of them.
+  """
+
+  def least(known: list[_One], left: list[_One], is_new: bool) -> list[_One]:
+    if is_new and passes(known):
+      return []
+    if len(left) == 1:
+      return left
+    half = len(left) // 2
+    first, second = left[:half], left[half:]
+    of_second = least([*known, *first], second, True)
+    return [*least([*known, *of_second], first, bool(of_second)), *of_second]
+
+  return least([], list(ones), False) if len(ones) > 1 else list(ones)
 
 
 class Needed:
@@ -101,10 +126,7 @@ class Needed:
     return kept, judged
 
   def _few_kinds(self, kinds: Sequence[Mistake], others: Sequence[Mistake]) -> Mistake | None:
-    """Returns the first few kinds that are enough beside other mistakes; None if all are needed.
-
-    The kinds are divided: what it takes of the second half, given the first, and the reverse.
-    """
+    """Returns the first few kinds that are enough beside other mistakes; None if all are needed."""
     runs = itertools.count()
 
     def passes(some: Sequence[Mistake]) -> bool:
@@ -113,17 +135,7 @@ class Needed:
       judged = self._judged([*others, *some])
       return judged is not None and judged.passes
 
-    def least(known: list[Mistake], left: list[Mistake], is_new: bool) -> list[Mistake]:
-      if is_new and passes(known):
-        return []
-      if len(left) == 1:
-        return left
-      half = len(left) // 2
-      first, second = left[:half], left[half:]
-      of_second = least([*known, *first], second, True)
-      return [*least([*known, *of_second], first, bool(of_second)), *of_second]
-
-    few = least([], list(kinds), False) if len(kinds) > 1 else list(kinds)
+    few = fewest(kinds, passes)
     return functools.reduce(Mistake.joined, few) if len(few) < len(kinds) else None
 
   def without_mates(

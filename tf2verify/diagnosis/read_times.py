@@ -15,6 +15,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.outputs import is_opaque, written, written_variable
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.places import bare_source
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference, Source
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, TensorKey
@@ -25,7 +26,6 @@ _GRADIENT = 'gradient '
 _LOSS = 'loss'
 _OUTPUT = 'output '
 _AFTER = ' after its update'
-_SHOWN = 3
 # Whose graphs are looked at; the values of all are.
 _MOST_TARGETS = 24
 
@@ -170,7 +170,7 @@ def _said(
   when = 'before' if is_port else 'after'
   of = 'call' if _OUTPUT in ' '.join(failing) else 'step'
   cause = Cause(
-    f'{sides[0]} computes {_listed(failing)} from {_shown(names)} after the update of the same '
+    f'{sides[0]} computes {_listed(failing)} from {listed(names)} after the update of the same '
     f'{of}{_at(late, reader)}, {sides[1]} from the values before it{_at(early, old_reader)}: '
     f'compute it from the values {when} the update in the port, as TF1 does',
     '',
@@ -217,13 +217,8 @@ def _listed(failing: Collection[str]) -> str:
     return 'the loss that the step returns'
   outputs = [n for n in failing if n.startswith(_OUTPUT)]
   if outputs:
-    return _shown(outputs)
+    return listed(outputs)
   gradients = [n.removeprefix(_GRADIENT) for n in failing if n.startswith(_GRADIENT)]
   if gradients:
-    return f'the gradient of {_shown(gradients)}'
-  return f'the update of {_shown([n.removeprefix(_UPDATE) for n in failing])}'
-
-
-def _shown(names: Sequence[str]) -> str:
-  more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
-  return ', '.join(names[:_SHOWN]) + more
+    return f'the gradient of {listed(gradients)}'
+  return f'the update of {listed([n.removeprefix(_UPDATE) for n in failing])}'

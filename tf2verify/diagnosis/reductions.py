@@ -77,6 +77,13 @@ def axes_of(graph: OpGraph, position: int) -> Axes | None:
   return tuple(sorted({int(axis) % _rank(graph, op) for axis in value.ravel()}))
 
 
+def axes_text(axes: Sequence[int]) -> str:
+  """Returns axes as causes write them."""
+  if len(axes) == 1:
+    return f'axis {axes[0]}'
+  return f'axes {", ".join(map(str, axes))}' if axes else 'no axis'
+
+
 def _changes(
   graph: OpGraph,
   consumers: Sequence[Sequence[tuple[int, int]]],

@@ -13,7 +13,7 @@ from tf2verify.diagnosis.insertions import insertions
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.numerics.agreement import agreement
-from tf2verify.records.op_graph import STOPS, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import NodeChange, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward
 
 _MOST = 8
@@ -61,7 +61,7 @@ def _removed(graph: OpGraph, key: TensorKey) -> _Edit:
     (n, slot)
     for n, op in enumerate(graph.ops)
     for slot, read in enumerate(() if is_backward(op) else op.inputs)
-    if read == key and slot < len(op.through) and not STOPS.isdisjoint(op.through[slot])
+    if read == key and op.is_stopped(slot)
   ]
   tensor = graph.ops[key[0]].tensors[key[1]]
   changes = tuple(NodeChange(graph.ops[n].name, other=((slot, tensor),)) for n, slot in readers)
@@ -80,8 +80,7 @@ def _stopped(graph: OpGraph) -> list[TensorKey]:
   found: dict[TensorKey, None] = {}
   for op in graph.ops:
     for slot, key in enumerate(() if is_backward(op) else op.inputs):
-      stops = slot < len(op.through) and not STOPS.isdisjoint(op.through[slot])
-      if stops and graph.ops[key[0]].outputs[key[1]][0] == 'float32':
+      if op.is_stopped(slot) and graph.ops[key[0]].outputs[key[1]][0] == 'float32':
         found[key] = None
   return list(found)
 

@@ -66,6 +66,10 @@ class OpRecord:
     """Returns the value of an attribute; None where it has none of that name."""
     return dict(self.attributes).get(name)
 
+  def is_stopped(self, slot: int) -> bool:
+    """Returns whether no gradient passes through an input."""
+    return slot < len(self.through) and not STOPS.isdisjoint(self.through[slot])
+
   @property
   def is_leaf(self) -> bool:
     """Whether it stands for a value that comes from outside of the computation."""

@@ -77,8 +77,8 @@ def _by_prefix(tf1: _Variables, tf2: _Variables, fits: _Fits) -> ForcedRenaming 
   """Returns the renaming by one change of prefix; None where two such changes differ."""
   for spelling in _SPELLINGS:
     found: dict[tuple[tuple[str, str], ...], tuple[str, str]] = {}
-    for old in _common_prefixes(tf1):
-      for new in _common_prefixes(tf2):
+    for old in common_prefixes(tf1):
+      for new in common_prefixes(tf2):
         renames = _after_prefixes(tf1, tf2, old, new, spelling, fits)
         if renames:
           found.setdefault(renames, (old, new))
@@ -101,8 +101,8 @@ def _beside_equal_names(tf1: _Variables, tf2: _Variables) -> ForcedRenaming | No
   others = [variable for variable in tf2 if variable.name not in equal]
   if not equal or not ones:
     return None
-  changes = [('', new) for new in _common_prefixes(others)]
-  changes += [(old, '') for old in _common_prefixes(ones)]
+  changes = [('', new) for new in common_prefixes(others)]
+  changes += [(old, '') for old in common_prefixes(ones)]
   for old, new in changes:
     renames = dict(_after_prefixes(ones, others, old, new, str, _same_kind))
     if renames:
@@ -125,10 +125,11 @@ def _after_prefixes(
   return tuple((variable.name, others[rest].name) for rest, variable in ones.items())
 
 
-def _common_prefixes(variables: _Variables) -> list[str]:
+def common_prefixes(variables: _Variables) -> list[str]:
   """Returns the scopes that contain all variables, the root ('') first."""
   prefixes = ['']
-  for components in zip(*(v.name.split('/')[:-1] for v in variables), strict=False):
+  scopes = [variable.name.split('/')[:-1] for variable in variables]
+  for components in zip(*scopes, strict=False):  # As deep as the shallowest.
     if len(set(components)) > 1:
       break
     prefixes.append(f'{prefixes[-1]}{components[0]}/')

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.forced_renaming import common_prefixes
 from tf2verify.relation.roles import (
   counters,
   may_be_one,
@@ -149,7 +150,7 @@ def _prefix_change(
   if fewest < 2:
     return None
   # Shortest first: the least that has to be changed.
-  changes = [(old, new) for old in _common_prefixes(tf1) for new in _common_prefixes(tf2)]
+  changes = [(old, new) for old in common_prefixes(tf1) for new in common_prefixes(tf2)]
   changes.sort(key=lambda change: len(change[0]) + len(change[1]))
   spellings: tuple[Callable[[str], Hashable], ...] = (str, words)
   for spelling in spellings:
@@ -163,17 +164,6 @@ def _prefix_change(
 
 def _after(prefix: str, spelling: Callable[[str], Hashable]) -> Callable[[str], Hashable]:
   return lambda name: spelling(name[len(prefix) :])
-
-
-def _common_prefixes(variables: Sequence[VariableRecord]) -> list[str]:
-  """Returns the variable scopes that contain all of them, the root ('') included."""
-  scopes = [variable.name.split('/')[:-1] for variable in variables]
-  prefixes = ['']
-  for components in zip(*scopes, strict=False):  # As deep as the shallowest.
-    if len(set(components)) > 1:
-      break
-    prefixes.append(f'{prefixes[-1]}{components[0]}/')
-  return prefixes
 
 
 def _prefix_text(old: str, new: str, count: int) -> str:

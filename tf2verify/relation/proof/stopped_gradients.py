@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Collection
 
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import STOPS, VARIABLE, OpGraph, TensorKey
+from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
 from tf2verify.relation.proof.proving import Proof, Side
 
 _FLOATING = ('float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128')
@@ -135,7 +135,7 @@ def _last_stop(graph: OpGraph, position: int, live: Collection[int]) -> int | No
     n
     for n in {position, *graph.ancestors([position])}
     for slot, key in enumerate(graph.ops[n].inputs)
-    if key[0] in live and _stops(graph.ops[n].through, slot)
+    if key[0] in live and graph.ops[n].is_stopped(slot)
   ]
   return max(stops, default=None)
 
@@ -168,7 +168,7 @@ def _flow(graph: OpGraph, targets: Collection[str]) -> _Flow:
     for slot, key in enumerate(() if op.op_type in FLAT else op.inputs):
       if key[0] not in varies or not _is_floating(graph, key):
         continue
-      if _stops(op.through, slot):
+      if op.is_stopped(slot):
         if key[0] in live:
           flow.stopped.setdefault(key, []).append(position)
         continue
@@ -190,16 +190,12 @@ def _live(graph: OpGraph, stops: bool = True) -> set[int]:
   live: set[int] = set()
   for position, op in enumerate(graph.ops):
     if op.op_type == VARIABLE or any(
-      key[0] in live and _is_floating(graph, key) and not (stops and _stops(op.through, slot))
+      key[0] in live and _is_floating(graph, key) and not (stops and op.is_stopped(slot))
       for slot, key in enumerate(op.inputs)
       if op.op_type not in FLAT
     ):
       live.add(position)
   return live
-
-
-def _stops(through: tuple[tuple[str, ...], ...], slot: int) -> bool:
-  return slot < len(through) and not STOPS.isdisjoint(through[slot])
 
 
 def _is_floating(graph: OpGraph, key: TensorKey) -> bool:

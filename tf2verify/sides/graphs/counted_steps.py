@@ -14,6 +14,7 @@ from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.states import Count
 from tf2verify.relation.shadows import SHADOW
+from tf2verify.sides.graphs.inlining import data_inputs
 from tf2verify.sides.graphs.step_run import (
   RATE_TARGET,
   StepGraph,
@@ -82,7 +83,7 @@ def _variables_behind(
   def read(name: str) -> list[str]:
     if name in step.variables or name not in nodes:
       return []
-    return [op_name_of(read) for read in nodes[name].input if not read.startswith('^')]
+    return list(map(op_name_of, data_inputs(nodes[name])))
 
   found = reached(starts, read)
   return (step.variables[name] for name in found if name in nodes and name in step.variables)

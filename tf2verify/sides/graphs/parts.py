@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.op_graph import Inserted, NodeChange
-from tf2verify.sides.graphs.inlining import with_output
+from tf2verify.sides.graphs.inlining import control_inputs, data_inputs, with_output
 from tf2verify.tensorflow_internals.graphs import op_definition
 
 v1 = tf.compat.v1
@@ -70,7 +70,7 @@ class Part:
     changes = [change for change in self._changes if change.op == node.name]
     replaced = {slot: value for change in changes for slot, value in change.inputs}
     other = {slot: tensor for change in changes for slot, tensor in change.other}
-    data = [name for name in node.input if not name.startswith('^')]
+    data = data_inputs(node)
     for slot, name in enumerate(data):
       if slot in replaced:
         copied.input.append(self._value(f'{node.name}/{slot}', replaced[slot]))
@@ -198,10 +198,10 @@ def set_kind(node: Any, change: NodeChange) -> None:
     KeyError: it has no such inputs, or there is no such type.
   """
   if change.reads:
-    data = [name for name in node.input if not name.startswith('^')]
+    data = data_inputs(node)
     if max(change.reads) >= len(data):
       raise KeyError(f'input {max(change.reads)}')
-    control = [name for name in node.input if name.startswith('^')]
+    control = control_inputs(node)
     node.input[:] = [*(data[number] for number in change.reads), *control]
   if change.op_type:
     definition = op_definition(change.op_type)

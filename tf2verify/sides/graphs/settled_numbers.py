@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.graph_ops import op_name_of
+from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
 from tf2verify.tensorflow_internals import graphs
 
 # What a step chooses is a number as well.
@@ -16,7 +17,7 @@ _SAME = 1e-5  # relative
 
 def settle(node: Any, value: np.ndarray) -> None:
   """Makes a constant of an operation, which waits for what it has waited for."""
-  controls = [name for name in node.input if name.startswith('^')]
+  controls = control_inputs(node)
   node.op = 'Const'
   node.attr.clear()
   node.attr['dtype'].type = tf.as_dtype(value.dtype).as_datatype_enum
@@ -96,7 +97,7 @@ def _following(graph_def: Any, counts: Collection[str]) -> dict[str, Any]:
   while size < len(from_counts):  # not all graphs have an operation after those that it reads
     size = len(from_counts)
     for node in graph_def.node:
-      read = [op_name_of(name) for name in node.input if not name.startswith('^')]
+      read = list(map(op_name_of, data_inputs(node)))
       if node.op == 'ReadVariableOp' and read[0] in counts:
         from_counts[node.name] = True
       elif node.op == 'Const':

@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
+
 v1 = tf.compat.v1
 _SCATTERS = re.compile(r'ResourceScatter(Nd)?(Add|Sub|Update)')
 _WRITTEN = '/as_assignment'
@@ -39,8 +41,8 @@ def with_whole_writes(graph_def: Any) -> None:
     kind = 'dtype' if 'dtype' in node.attr else 'T'
     dtype = node.attr[kind].type
     places = node.attr['Tindices'].type
-    resource, indices, updates = (one for one in node.input if not one.startswith('^'))
-    waits = [one for one in node.input if one.startswith('^')]
+    resource, indices, updates = data_inputs(node)
+    waits = control_inputs(node)
     name = node.name + _WRITTEN
     read = v1.NodeDef(name=f'{name}/before', op='ReadVariableOp', input=[resource, *waits])
     read.attr['dtype'].type = dtype

@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
+
 _FORWARD = ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
 _GRADIENT = ('FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3')
 _OUTPUTS = {'FusedBatchNormV3': 6}  # of the others 5
@@ -40,8 +42,8 @@ def unfuse(graph_def: Any) -> None:
 def _take_apart(node: Any, formula: tuple[Any, tuple[str, ...]]) -> list[Any]:
   """Makes a node pass on what others compute; returns these."""
   small, outputs = formula
-  data = [name for name in node.input if not name.startswith('^')]
-  control = [name for name in node.input if name.startswith('^')]
+  data = data_inputs(node)
+  control = control_inputs(node)
   given = {f'input{number}': name for number, name in enumerate(data)}
   prefix = f'{node.name}/unfused/'
 

@@ -18,6 +18,7 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
+from tf2verify.sides.graphs.inlining import data_inputs
 
 v1 = tf.compat.v1
 
@@ -72,7 +73,7 @@ class Wiring:
     """
     op = self._tf1.ops[position]
     node = self._node(op.name)
-    data = [one for one in node.input if not one.startswith('^')]
+    data = data_inputs(node)
     if op.op_type == CHOICE:
       raise CannotRepair(f'{op.name} is what a condition has chosen')
     if op.functions or len(data) != len(op.inputs):

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.extraction import called_functions
+from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
 from tf2verify.sides.graphs.update_formulas import FORMULAS
 from tf2verify.tensorflow_internals import graphs
 
@@ -149,7 +150,7 @@ class _Rewriting:
     """Makes a read hand on a tensor."""
     dtype = v1.AttrValue()
     dtype.CopyFrom(node.attr['dtype'])
-    controls = [name for name in node.input if name.startswith('^')]
+    controls = control_inputs(node)
     node.op = 'Identity'
     node.attr.clear()
     node.attr['T'].CopyFrom(dtype)
@@ -195,7 +196,7 @@ class _Rewriting:
     found = self._formula_nodes(node, given)
     self._writes.append({handles[argument]: tensor for argument, tensor in found.items()})
     controls = [f'^{op_name_of(name)}' for name in arguments.values() if self._handle(name) is None]
-    controls += [name for name in node.input if name.startswith('^')]
+    controls += control_inputs(node)
     node.op = 'NoOp'
     node.attr.clear()
     del node.input[:]
@@ -257,7 +258,7 @@ def _in_order(nodes: Mapping[str, Any]) -> Iterator[str]:
 
 def _arguments(node: Any) -> dict[str, str]:
   """Returns the inputs of an operation by the names of its arguments; each is one tensor."""
-  inputs = [name for name in node.input if not name.startswith('^')]
+  inputs = data_inputs(node)
   names = [argument.name for argument in graphs.op_definition(node.op).input_arg]
   return dict(zip(names, inputs, strict=True))
 

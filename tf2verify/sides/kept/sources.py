@@ -45,8 +45,7 @@ class KeptInFolder:
     if self._shelf is not None:
       self._shelf.close()
     if self._made is not None:
-      self._made.graph.close()
-      self._made.training.close()
+      self._made.close()
       self._made = None
 
 
@@ -124,6 +123,5 @@ class HeldReference:
   def release(self) -> None:
     """Lets go of it."""
     if self._made is not None:
-      self._made.graph.close()
-      self._made.training.close()
+      self._made.close()
       self._made = None

@@ -37,6 +37,11 @@ class Reference:
   inputs: Any  # the checked nest of arrays
   labels: Any  # likewise; None without labels
 
+  def close(self) -> None:
+    """Lets go of its graphs."""
+    self.graph.close()
+    self.training.close()
+
 
 class ReferenceSource(Protocol):
   """Makes the reference of a case, or has it."""
@@ -150,8 +155,7 @@ class OwnReference:
   def close(self) -> None:
     """Lets go of its graphs."""
     if self._made is not None:
-      self._made.graph.close()
-      self._made.training.close()
+      self._made.close()
       self._made = None
 
 

@@ -100,7 +100,7 @@ def _stopped_readers(graph: OpGraph, name: str) -> list[int]:
     if not slots or is_backward(op):
       continue
     is_flat = op.op_type in FLAT
-    stopped = [is_flat or (slot < len(op.through) and _stops(op.through[slot])) for slot in slots]
+    stopped = [is_flat or op.is_stopped(slot) for slot in slots]
     if any(stopped):
       found.append(n)
     if not all(stopped):
