@@ -47,7 +47,7 @@ class Line:
     """Path and number of the line."""
     source = self.graph.ops[self.positions[0]].source
     assert source is not None, 'these are the operations of a line'
-    return source.path, source.line
+    return source.at
 
   @property
   def ops(self) -> list[OpRecord]:

@@ -2,7 +2,7 @@
 
 import collections
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,9 +101,9 @@ class Proposals:
     yield list(self._missing(line, both))
     yield list(self._missing(line, self._more_often))
 
-  def like(self, op_type: str, wanted: Callable[[OpRecord], bool] = lambda op: True) -> int | None:
+  def like(self, op_type: str) -> int | None:
     """Returns an operation of tf1 of a type, where one line alone makes all such operations."""
-    found = [n for n in self._types.get(op_type, ()) if wanted(self._tf1.ops[n])]
+    found = self._types.get(op_type, [])
     lines = {self._tf1.ops[n].source for n in found}
     return found[0] if len(lines) == 1 else None
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, VARIABLE
-from tf2verify.sides.graphs.reading import GraphReader, Target, target_name
+from tf2verify.sides.graphs.reading import GraphReader, Target, regularization_target
 
 v1 = tf.compat.v1
 
@@ -262,12 +262,12 @@ class SourceTest(absltest.TestCase):
 
 class TargetNameTest(absltest.TestCase):
   def test_names_are_unique(self):
-    name = target_name('regularization loss', ('a', 'b'), 3)
+    name = regularization_target(('a', 'b'), 3, ())
     self.assertEqual(name, 'regularization loss a, b')
-    self.assertEqual(target_name('regularization loss', (), 3), 'regularization loss number 3')
-    again = target_name('regularization loss', ('a', 'b'), 4, {name})
+    self.assertEqual(regularization_target((), 3, ()), 'regularization loss number 3')
+    again = regularization_target(('a', 'b'), 4, {name})
     self.assertEqual(again, 'regularization loss a, b (2)')
-    self.assertEqual(target_name('regularization loss', ('a', 'b'), 5, {name, again})[-4:], ' (3)')
+    self.assertEqual(regularization_target(('a', 'b'), 5, {name, again})[-4:], ' (3)')
 
 
 if __name__ == '__main__':

@@ -143,7 +143,7 @@ class StepRunTest(absltest.TestCase):
       (node,) = (node for node in graph_def.node if node.op == 'Sum')
       node.op = 'Max'
 
-    self.assertEqual(_yielded(step_run(one, change))[LOSS_TARGET], 12.0)
+    self.assertEqual(_yielded(StepRun(one, change).run)[LOSS_TARGET], 12.0)
     self.assertEqual(_yielded(step_run(one))[LOSS_TARGET], 15.0)
 
 

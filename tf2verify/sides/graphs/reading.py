@@ -61,18 +61,15 @@ class Target:
   tensors: tuple[str, ...]
 
 
-def target_name(
-  quantity: str, names: Sequence[str], number: int, taken: Collection[str] = ()
-) -> str:
-  """Returns the name of a target that is known by the variables it reads.
+def regularization_target(names: Sequence[str], number: int, taken: Collection[str]) -> str:
+  """Returns how a regularization loss is called, which is known by the variables it reads.
 
   Args:
-    quantity: what it is.
     names: of the variables.
     number: stands for the variables where there are none.
     taken: names that others have: the next of one name gets a ` (2)`.
   """
-  name = f'{quantity} {", ".join(names) or f"number {number}"}'
+  name = f'regularization loss {", ".join(names) or f"number {number}"}'
   found, count = name, 1
   while found in taken:
     count += 1

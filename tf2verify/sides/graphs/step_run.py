@@ -239,22 +239,9 @@ def numbers_by_count(step: StepGraph) -> dict[str, np.ndarray]:
   return {name: value for name, value in zip(names, values, strict=True) if is_number(value)}
 
 
-def step_run(
-  step: StepGraph,
-  change: Callable[[Any], None] | None = None,
-  shows_choices: bool = False,
-) -> GraphRun:
-  """Returns a run of a step.
-
-  Args:
-    step: the step.
-    change: changes its graph, in which nothing is written any more, before it is run.
-    shows_choices: whether numbers that conditions have chosen are operations, see `GraphReader`.
-
-  Raises:
-    WrittenOtherwise: a variable is written in a way that cannot be taken apart.
-  """
-  return StepRun(step, change, shows_choices=shows_choices).run
+def step_run(step: StepGraph, shows_choices: bool = False) -> GraphRun:
+  """Returns a run of a step; see `StepRun`."""
+  return StepRun(step, shows_choices=shows_choices).run
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -284,7 +271,17 @@ class StepRun:
     targets_only: bool = False,
     shows_choices: bool = False,
   ) -> None:
-    """Makes the graph; see `step_run`."""
+    """Makes the graph.
+
+    Args:
+      step: the step.
+      change: changes its graph, in which nothing is written any more, before it is run.
+      targets_only: whether other operations are left out of the records.
+      shows_choices: whether numbers that conditions have chosen are operations, see `GraphReader`.
+
+    Raises:
+      WrittenOtherwise: a variable is written in a way that cannot be taken apart.
+    """
     known, self._choices = step.rewritten.of(step)
     self._rewritten = step.rewritten
     self._settings = dict(_fix_settings(known, step.variables))

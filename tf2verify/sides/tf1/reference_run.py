@@ -11,7 +11,7 @@ from tf2verify.records import rounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import side
-from tf2verify.sides.graphs.reading import GraphReader, Target, target_name
+from tf2verify.sides.graphs.reading import GraphReader, Target, regularization_target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.graphs.whole_writes import with_whole_writes, writes_rows, written_by
@@ -143,7 +143,7 @@ def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Targ
   found = [Target(f'output {path}', (t,)) for path, t in built.outputs if isinstance(t, str)]
   losses: dict[str, str] = {}
   for number, (variables, tensor) in enumerate(built.regularization_losses):
-    losses[target_name('regularization loss', variables, number, losses)] = tensor
+    losses[regularization_target(variables, number, losses)] = tensor
   found += [Target(name, (tensor,)) for name, tensor in losses.items()]
   for gradient in gradients:
     if gradient.values is not None:

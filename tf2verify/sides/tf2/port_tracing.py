@@ -14,7 +14,7 @@ from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts import in_own_layout
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
-from tf2verify.sides.graphs.reading import Target, target_name
+from tf2verify.sides.graphs.reading import Target, regularization_target
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import layer_parts, tracing
 from tf2verify.sides.tf2.derived_gradients import Derived
@@ -78,7 +78,7 @@ class TracedCall:
     for number, (tensor, own) in enumerate(self.losses):
       names = tuple(sorted(run.tf1_names.get(name, name) for name in own))
       if names or number == 0:
-        found[target_name('regularization loss', names, number, found)] = tensor
+        found[regularization_target(names, number, found)] = tensor
     losses = tuple(Target(name, (tensor,)) for name, tensor in found.items())
     targets = (*self.traced.targets, *losses)
     return _with_variables(dataclasses.replace(self.traced, targets=targets), port, run)
@@ -306,5 +306,5 @@ def _losses(
     read = captured_variables_behind(loss, handles)
     names = tuple(sorted(run.tf1_names.get(name, name) for name in read))
     if names or number == 0:
-      found[target_name('regularization loss', names, number, found)] = loss
+      found[regularization_target(names, number, found)] = loss
   return found

@@ -182,10 +182,10 @@ def not_related(name: str, reason: str, start: float) -> Related:
   return Related(Proven(name, reason=reason, seconds=time.perf_counter() - start))
 
 
-def too_many(count: int, most: int = LARGEST) -> str:
+def too_many(count: int) -> str:
   """Returns why a stage does not relate graphs of so many operations unless a case asks for it."""
   return (
-    f'{count:,} operations, more than {most:,}: the forward pass is related once, in '
+    f'{count:,} operations, more than {LARGEST:,}: the forward pass is related once, in '
     'seeded_num_random_ops; relate_graphs = True relates them in every stage'
   )
 

@@ -16,9 +16,9 @@ _LAST = 10**7
 _READABLE = 0.05
 
 
-def _fibonacci(last: int) -> Iterator[int]:
+def _fibonacci() -> Iterator[int]:
   one, other = 1, 2
-  while one <= last:
+  while one <= _LAST:
     yield one
     one, other = other, one + other
 
@@ -28,7 +28,7 @@ def _fibonacci(last: int) -> Iterator[int]:
 COUNTS = tuple(
   sorted(
     {*range(10), *(n * 10**k for k in range(1, 7) for n in (1, 2, 3, 5, 7)), _LAST}
-    | {*_fibonacci(_LAST)}
+    | {*_fibonacci()}
   )
 )
 # A schedule in float32 rounds; beside its greatest rate, what is left at its end cancels.
