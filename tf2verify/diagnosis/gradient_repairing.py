@@ -13,7 +13,7 @@ from tf2verify.diagnosis.gradient_places import GradientPlace, Suspicion, gradie
 from tf2verify.diagnosis.gradient_stops import GradientStops
 from tf2verify.diagnosis.gradient_texts import gradient_text, stops_text
 from tf2verify.diagnosis.mistakes import Found, Mistake, lines_of
-from tf2verify.diagnosis.needed_edits import NEARER, fewest
+from tf2verify.diagnosis.needed_edits import NEARER, fewest, without_needless
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.sides.graphs.wiring import CannotRepair
 
@@ -61,18 +61,11 @@ class GradientRepairing:
       wanted = [one for one in wanted if not one.repair.inputs or _end(one) not in replaced]
       passing = self._passing([*wanted, *more], before)
       if passing:
-        needed = self._without_needless(fewest(passing, self._passes))
-        needed = self._without_needless(self._smaller(needed, places))
+        needed = without_needless(fewest(passing, self._passes), self._passes)
+        needed = without_needless(self._smaller(needed, places), self._passes)
         return [*needed, *_same_edits(needed, places)] if self._passes(needed) else []
       wanted += more
     return []
-
-  def _without_needless(self, needed: list[GradientPlace]) -> list[GradientPlace]:
-    """Returns the same without what is not needed: two edits may undo each other."""
-    for one in list(needed):
-      rest = [known for known in needed if known is not one]
-      needed = rest if rest and self._passes(rest) else needed
-    return needed
 
   def _smaller(
     self, needed: list[GradientPlace], places: Sequence[GradientPlace]

@@ -1,87 +1,27 @@
-"""Stops of the gradient that one side alone has, found by experiment and not by pairs.
+"""Stops of the gradient that one side alone has, found by experiment.
 
-What tf1 stops is found in the port by its values, in whatever shape, and stopped there as well: for
-all that reads it, or for some lines of the port's code, in all rounds of a loop. What the port
-stops is let pass in the same way. The gradients are formed anew each time.
+The gradients are formed anew with each edit.
 """
 
-import dataclasses
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.bench import Bench, Judged, LookedAt
-from tf2verify.diagnosis.corrections import correction
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence
 from tf2verify.diagnosis.looking import Place
 from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.needed_edits import NEARER, without_needless
 from tf2verify.diagnosis.places import bare_source
-from tf2verify.numerics.agreement import IDENTICAL, agreement
-from tf2verify.records import rounds
-from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import (
-  CONSTANT,
-  INPUT,
-  TARGET,
-  Inserted,
-  NodeChange,
-  OpGraph,
-  TensorKey,
-)
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.diagnosis.stop_edits import StopEdit, edits_of, stop_mistake, stopped_tensors
+from tf2verify.numerics.agreement import IDENTICAL
 from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
 
-# Of the tensors of the port that hold what tf1 stops, the last ones.
-_MOST_PLACES = 4
 _MOST_TENSORS = 16
-# Of as many lines that read a tensor, all subsets are tried.
-_MOST_LINES = 4
-# As far apart as before, but for rounding.
-_NEARER = 0.99
-# Tensors are fetched so many at once, to bound memory.
-_PORTION = 64
-_LinePlace = tuple[str, int] | None
-
-
-@dataclasses.dataclass(frozen=True)
-class _Reader:
-  """Where an operation of the port reads a tensor."""
-
-  position: int  # of the operation
-  slot: int  # the number of the input
-  key: TensorKey  # what it reads
-  is_stopped: bool  # whether through a stop
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Stopped:
-  """A tensor of the port whose gradient is stopped on a side, for some of what reads it.
-
-  Or several that one line computes, in the rounds of a loop.
-  """
-
-  keys: tuple[TensorKey, ...]
-  like: TensorKey | None  # tf1's tensor with these values that is stopped; None where it is not
-  readers: Mapping[_LinePlace, Sequence[_Reader]]  # by the line that reads
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Edit:
-  """A stop that is put before what some lines read, and taken away before others."""
-
-  tensor: _Stopped
-  changes: tuple[NodeChange, ...]
-  put: frozenset[_LinePlace]
-  removed: frozenset[_LinePlace]
-
-  @property
-  def repair(self) -> Repair:
-    return Repair(changes=self.changes)
 
 
 class GradientStops:
@@ -99,240 +39,58 @@ class GradientStops:
     needed = self._needed(edits, before)
     return [_mistake(looked, one) for one in needed]
 
-  def _needed(self, edits: Sequence[_Edit], before: Judged) -> list[_Edit]:
-    nearer: list[tuple[float, _Edit]] = []
+  def _needed(self, edits: Sequence[StopEdit], before: Judged) -> list[StopEdit]:
+    nearer: list[tuple[float, StopEdit]] = []
     for one in edits:
       judged = self._judged([one])
       if judged is not None and judged.passes:
         return [one]
-      if judged is not None and judged.distance <= _NEARER * before.distance:
+      if judged is not None and judged.distance <= NEARER * before.distance:
         nearer.append((judged.distance, one))
-    kept: list[_Edit] = []
+    kept: list[StopEdit] = []
     distance = before.distance
     for _, one in sorted(nearer, key=lambda known: known[0]):
       if any(one.tensor is known.tensor for known in kept):
         continue
       judged = self._judged([*kept, one])
-      if judged is None or not (judged.passes or judged.distance <= _NEARER * distance):
+      if judged is None or not (judged.passes or judged.distance <= NEARER * distance):
         continue
       kept.append(one)
       distance = judged.distance
       if judged.passes:
-        return self._without_needless(kept)
+        return without_needless(kept, self._passes)
     return []
 
-  def _without_needless(self, needed: list[_Edit]) -> list[_Edit]:
-    for one in list(needed):
-      rest = [known for known in needed if known is not one]
-      judged = self._judged(rest) if rest else None
-      needed = rest if judged is not None and judged.passes else needed
-    return needed
+  def _passes(self, edits: Sequence[StopEdit]) -> bool:
+    judged = self._judged(edits)
+    return judged is not None and judged.passes
 
-  def _judged(self, edits: Sequence[_Edit]) -> Judged | None:
+  def _judged(self, edits: Sequence[StopEdit]) -> Judged | None:
     """Returns what the stage says with some edits; None where they make no graph, or too late."""
     if self._bench.is_over():
       return None
     try:
-      return self._bench.judged([one.repair for one in edits])
+      return self._bench.judged([Repair(changes=one.changes) for one in edits])
     except CannotRepair:
       return None
 
 
-def _edits(looked: LookedAt) -> Iterator[_Edit]:
+def _edits(looked: LookedAt) -> Iterator[StopEdit]:
   """Yields other stops, the simplest ones of all tensors first."""
   graph = looked.tf2.op_graph
-  by_tensor = [list(_edits_of(graph, one)) for one in _stopped_tensors(looked)[:_MOST_TENSORS]]
+  # Those first that one side alone stops.
+  tensors = [*itertools.chain(*stopped_tensors(looked.tf1, looked.tf2))]
+  by_tensor = [list(edits_of(graph, one)) for one in tensors[:_MOST_TENSORS]]
   for row in itertools.zip_longest(*by_tensor):
     yield from (one for one in row if one is not None)
 
 
-def _stopped_tensors(looked: LookedAt) -> list[_Stopped]:
-  """Returns the tensors, those first that one side alone stops."""
-  tf1, graph = looked.tf1.op_graph, looked.tf2.op_graph
-  ones, others = _stopped(tf1), _stopped(graph)
-  likes: dict[TensorKey, TensorKey] = {}
-  for one, keys in _alike(looked, ones).items():
-    for key in keys:
-      likes.setdefault(key, one)
-  lacking = [key for key in likes if key not in others]
-  extra = [key for key in others if key not in likes]
-  both = [key for key in others if key in likes]
-  return [
-    _Stopped(tuple(some), likes.get(some[0]), _readers(graph, some))
-    for keys in (lacking, extra, both)
-    for some in _of_a_line(graph, keys)
-  ]
-
-
-def _of_a_line(graph: OpGraph, keys: Sequence[TensorKey]) -> list[list[TensorKey]]:
-  """Returns the tensors of one line together, then each one of several alone."""
-  lines: dict[object, list[TensorKey]] = {}
-  for n, k in keys:
-    op = graph.ops[n]
-    place = (n, k) if op.source is None else (op.source.path, op.source.line, op.op_type, k)
-    lines.setdefault(place, []).append((n, k))
-  several = [some for some in lines.values() if len(some) > 1]
-  return [*lines.values(), *([key] for some in several for key in some)]
-
-
-def _edits_of(graph: OpGraph, tensor: _Stopped) -> Iterator[_Edit]:
-  """Yields a stop for all lines that read a tensor, for none, and for some of them."""
-  lines = list(tensor.readers)
-  some: set[frozenset[_LinePlace]] = set()
-  if len(lines) <= _MOST_LINES:
-    sizes = range(1, len(lines))
-    some.update(frozenset(s) for size in sizes for s in itertools.combinations(lines, size))
-  else:
-    some.update(frozenset([line]) for line in lines)
-    some.update(frozenset(lines) - {line} for line in lines)
-  ordered = sorted(some, key=lambda one: (len(one), sorted(map(lines.index, one))))
-  for stopped in (frozenset(lines), frozenset[_LinePlace](), *ordered):
-    edit = _edit(graph, tensor, stopped)
-    # What tf1 stops nowhere is to be stopped nowhere else.
-    if edit.changes and (tensor.like is not None or not edit.put):
-      yield edit
-
-
-def _edit(graph: OpGraph, tensor: _Stopped, stopped: frozenset[_LinePlace]) -> _Edit:
-  put, removed = set[_LinePlace](), set[_LinePlace]()
-  inserted: dict[int, list[Inserted]] = {}
-  other: dict[int, list[tuple[int, str]]] = {}
-  for line, readers in tensor.readers.items():
-    for one in readers:
-      if line in stopped and not one.is_stopped:
-        inserted.setdefault(one.position, []).append(Inserted(one.slot, 'StopGradient'))
-        put.add(line)
-      elif line not in stopped and one.is_stopped:
-        other.setdefault(one.position, []).append((one.slot, graph.tensor(one.key)))
-        removed.add(line)
-  changes = tuple(
-    NodeChange(
-      graph.ops[n].name, inserted=tuple(inserted.get(n, ())), other=tuple(other.get(n, ()))
-    )
-    for n in sorted({*inserted, *other})
-  )
-  return _Edit(tensor, changes, frozenset(put), frozenset(removed))
-
-
-def _readers(graph: OpGraph, keys: Collection[TensorKey]) -> dict[_LinePlace, list[_Reader]]:
-  found: dict[_LinePlace, list[_Reader]] = {}
-  for n, op in enumerate(graph.ops):
-    if op.op_type == TARGET or is_backward(op):
-      continue
-    for slot, read in enumerate(op.inputs):
-      if read in keys:
-        line = None if op.source is None else op.source.at
-        found.setdefault(line, []).append(_Reader(n, slot, read, op.is_stopped(slot)))
-  return found
-
-
-def _stopped(graph: OpGraph) -> list[TensorKey]:
-  """Returns the tensors that operations read through a stop, each once."""
-  found = {
-    key: None
-    for op in graph.ops
-    if not is_backward(op)
-    for slot, key in enumerate(op.inputs)
-    if op.is_stopped(slot) and _is_float(graph, key)
-  }
-  return list(found)
-
-
-def _is_float(graph: OpGraph, key: TensorKey) -> bool:
-  op = graph.ops[key[0]]
-  return op.op_type not in (CONSTANT, INPUT) and op.outputs[key[1]][0] == 'float32'
-
-
-def _alike(looked: LookedAt, keys: Sequence[TensorKey]) -> dict[TensorKey, list[TensorKey]]:
-  """Returns the port's tensors that hold the values of some of tf1, in any order."""
-  wanted = dict(_sorted_values(looked.tf1, keys))
-  sizes = {value.size for value in wanted.values()}
-  graph = looked.tf2.op_graph
-  candidates = [
-    (n, k)
-    for n, op in enumerate(graph.ops)
-    if op.op_type != TARGET and not is_backward(op)
-    for k, (_, shape) in enumerate(op.outputs[: len(op.tensors)])
-    if _is_float(graph, (n, k)) and _may_have(shape, sizes)
-  ]
-  found: dict[TensorKey, list[TensorKey]] = {key: [] for key in keys}
-  for key, value in _sorted_values(looked.tf2, candidates if wanted else ()):
-    for one, other in wanted.items():
-      if other.shape == value.shape and agreement(other, value).is_rounding:
-        found[one].append(key)
-  return {one: places[-_MOST_PLACES:][::-1] for one, places in found.items()}
-
-
-def _may_have(shape: Sequence[int | None] | None, sizes: Collection[int]) -> bool:
-  if shape is None or None in shape:
-    return bool(sizes)
-  return int(np.prod([size for size in shape if size is not None])) in sizes
-
-
-def _sorted_values(
-  run: GraphRun, keys: Sequence[TensorKey]
-) -> Iterator[tuple[TensorKey, np.ndarray]]:
-  """Yields what tensors hold, sorted; not what tells nothing: a single number, or equal ones."""
-  for start in range(0, len(keys), _PORTION):
-    some = keys[start : start + _PORTION]
-    for key, value in zip(some, run.fetch([run.op_graph.tensor(k) for k in some]), strict=True):
-      if value.size and np.ptp(value) > 0:
-        yield key, np.sort(value, axis=None)
-
-
-def _mistake(looked: LookedAt, edit: _Edit) -> Mistake:
-  tf1, graph = looked.tf1.op_graph, looked.tf2.op_graph
-  tensor = edit.tensor
-  op = graph.ops[tensor.keys[0][0]]
-  known = None if tensor.like is None else tf1.ops[tensor.like[0]]
-  position = 0 if tensor.like is None else tensor.like[0]
-  text = _text(looked, edit)
-  is_missing = bool(edit.put)
-  both = ('StopGradient', '') if is_missing else ('', 'StopGradient')
-  said = GraphDifference(GraphAspect.CORRECTED, op.name, op.op_type, 'gradient', *both, text)
+def _mistake(looked: LookedAt, edit: StopEdit) -> Mistake:
+  position = 0 if edit.tensor.like is None else edit.tensor.like[0]
+  other = edit.tensor.keys[0][0]
   nothing = np.zeros(0, np.float32)
-  pair = RegionPair(Region(position, (), ()), Region(tensor.keys[0][0], (), ()), ())
+  pair = RegionPair(Region(position, (), ()), Region(other, (), ()), ())
   source = FoundSource(pair, IDENTICAL, False, nothing, nothing)
-  bare = bare_source((tf1, position), (graph, tensor.keys[0][0]))
+  bare = bare_source((looked.tf1.op_graph, position), (looked.tf2.op_graph, other))
   place = Place(source, SourceEvidence(bare, nothing, nothing), (), frozenset())
-  return correction(place, op, known, said, (None, None), edit.repair, graph)
-
-
-def _text(looked: LookedAt, edit: _Edit) -> str:
-  """Returns what is different, as a sentence."""
-  tensor, graph = edit.tensor, looked.tf2.op_graph
-  own = _named(graph, tensor.keys[0])
-  texts = []
-  if edit.put and tensor.like is not None:
-    known = _named(looked.tf1.op_graph, tensor.like)
-    where = _where(graph, tensor, edit.put)
-    texts.append(
-      f'tf1 stops the gradient of {known}; the port computes the same at {own} and lets its '
-      f'gradient through{where}: put tf.stop_gradient there'
-    )
-  if edit.removed:
-    where = _where(graph, tensor, edit.removed)
-    texts.append(
-      f'the port stops the gradient of {own}{where}, tf1 lets it pass: remove tf.stop_gradient '
-      'there'
-    )
-  return '; '.join(texts)
-
-
-def _where(graph: OpGraph, tensor: _Stopped, lines: Collection[_LinePlace]) -> str:
-  """Returns which of the lines that read a tensor; '' for all of them."""
-  if len(lines) == len(tensor.readers):
-    return ''
-  readers = [
-    graph.ops[tensor.readers[line][0].position] for line in tensor.readers if line in lines
-  ]
-  return ' where it is read by ' + ', '.join(
-    rounds.without(op.name) if op.source is None else f'{op.op_type} at {op.source.short}'
-    for op in readers
-  )
-
-
-def _named(graph: OpGraph, key: TensorKey) -> str:
-  op = graph.ops[key[0]]
-  place = '' if op.source is None else f', {op.source.short}'
-  return f'{rounds.without(op.name)} ({op.op_type}{place})'
+  return stop_mistake((looked.tf1, looked.tf2), place, [edit])

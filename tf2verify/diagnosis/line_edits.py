@@ -59,9 +59,7 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
   sources = looking.arriving()
   again = _Again(looking)
   if sources and again.only_gradients:
-    place = looking.place(sources[0])
-    for line, proposal in stop_edits(looking):
-      yield _mistake(looking, (None, None), place, line, proposal)
+    yield from stop_edits(looking, looking.place(sources[0]))
   # None may arrive alone where two spellings differ by a sign at several places.
   every = looking.divergence.all_sources() if not sources else ()
   sources = sources or [known for known in every if not known.agreement.is_rounding]
@@ -155,7 +153,7 @@ def _lines_beside(looking: Looking, place: Place) -> Iterator[tuple[str, int]]:
     for one in sorted(behind, reverse=True)[:_MOST_BESIDE]:
       line = graph.ops[one].source
       if line is not None and not graph.ops[one].is_leaf:
-        yield line.path, line.line
+        yield line.at
     further = [one for one, _ in consumers[n] if partners[one] is None and one not in seen]
     seen.update(further)
     pending += further

@@ -73,6 +73,19 @@ def fewest(ones: Sequence[_One], passes: Callable[[list[_One]], bool]) -> list[_
   return least([], list(ones), False) if len(ones) > 1 else list(ones)
 
 
+def without_needless(needed: list[_One], passes: Callable[[list[_One]], bool]) -> list[_One]:
+  """Returns edits without what is not needed: two of them may undo each other.
+
+  Args:
+    needed: edits with all of which a stage passes.
+    passes: returns whether it passes with some of them.
+  """
+  for one in list(needed):
+    rest = [known for known in needed if known is not one]
+    needed = rest if rest and passes(rest) else needed
+  return needed
+
+
 class Needed:
   """Takes away edits that the stage passes without."""
 
