@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.sources import FoundSource
-from tf2verify.diagnosis.divergence.trials import explains
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text
@@ -58,9 +57,10 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
     yield from _other_tensor(looking, source)
   for source in sources[:_MOST_SOURCES]:
     yield from _single_inputs(looking, source)
-  for source in sources[:_MOST_SOURCES]:
+  comparable = [source for source in sources[:_MOST_SOURCES] if source.output is not None]
+  for source in comparable:
     yield from itertools.islice(_removals(looking, source), _MOST)
-  for source in sources[:_MOST_SOURCES]:
+  for source in comparable:
     yield from itertools.islice(_read_before(looking, source), _MOST)
   for repair, differences in itertools.islice(_repairs(looking.tf2.op_graph), _MOST):
     yield mistake_at(looking, sources[0], repair, differences)
@@ -212,8 +212,9 @@ def _removals(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
     if _may_be_left_out(graph, position, key)
   ]
   for position, key in removable[:_MOST_TRIED]:
-    op, passed = graph.ops[position], graph.ops[key[0]].tensors[key[1]]
-    if _mends(looking, source, op.tensors[0], passed):
+    op, passed = graph.ops[position], graph.tensor(key)
+    (value,) = looking.tf2.fetch([passed])
+    if looking.is_mended(source, {op.tensors[0]: value}):
       text, types = op_text(graph, position), (op.op_type,)
       said = GraphDifference(GraphAspect.EXTRA, op.name, op.op_type, '', '', text, (), types)
       repair = Repair(transplants=(bypass(graph, position, key),))
@@ -252,7 +253,8 @@ def _read_before(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
     behind = set() if partner is None else graph.ancestors([partner])
     if any(n in behind for n, _ in readers):
       continue
-    if _mends(looking, source, graph.ops[key[0]].tensors[key[1]], tensor):
+    (value,) = looking.tf2.fetch([tensor])
+    if looking.is_mended(source, {graph.tensor(key): value}):
       inputs = tuple(OtherInput(graph.ops[n].name, k, tensor, ()) for n, k in readers)
       (n, slot), read = readers[0], (one, key)
       said = reads_another(looking.tf1.op_graph, graph, graph.ops[n], slot, read)
@@ -272,23 +274,6 @@ def _some_before(graph: OpGraph, end: int) -> list[int]:
     steps = [n for n in dict.fromkeys(read) if n not in found and not graph.ops[n].is_leaf]
     found += steps
   return found
-
-
-def _mends(looking: Looking, source: FoundSource, tensor: str, other: str) -> bool:
-  """Returns whether a place of the port yields what tf1 yields with one tensor in another's place.
-
-  Args:
-    looking: the search.
-    source: the place.
-    tensor: what is read.
-    other: what is to be read in its place.
-  """
-  end = looking.tf2.op_graph.ops[source.regions.tf2.end]
-  if source.output is None:
-    return False
-  (value,) = looking.tf2.fetch([other])
-  found = looking.tf2.refetched([end.tensors[source.output]], {tensor: value})
-  return found is not None and found[0].shape == source.tf2.shape and explains(source, found[0])
 
 
 def _in_its_place(looking: Looking, read: tuple[TensorKey, TensorKey]) -> str | None:
@@ -333,7 +318,7 @@ def _difference(graph: OpGraph, reader: _Reader, here: int, read: int) -> GraphD
     GraphAspect.ORDER,
     op.name,
     op.op_type,
-    op.input_names[reader[1]] if op.input_names else f'input {reader[1]}',
+    op.input_name(reader[1]),
     tensor_text(graph, (read, 0)),
     tensor_text(graph, (here, 0)),
     INPUT,

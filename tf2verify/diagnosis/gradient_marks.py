@@ -56,7 +56,7 @@ def marked(
       if marks:
         entering = known_as(read) if read[0] not in region.inner else None
         place = -1 if op.op_type in _COMMUTATIVE else slot
-        what = op.input_names[slot] if op.input_names else f'input {slot}'
+        what = op.input_name(slot)
         key = family(op.op_type), place, entering, marks
         nodes = _mark_nodes(run, op, slot)
         named = name, op.op_type, what

@@ -1,7 +1,9 @@
 """The sources between two runs, with what differs in the graphs there."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from tf2verify.diagnosis.adjacent import part_adjacent
 from tf2verify.diagnosis.bench import Left, LookedAt
@@ -12,7 +14,7 @@ from tf2verify.diagnosis.divergence.interventions import arriving_sources
 from tf2verify.diagnosis.divergence.narrowing import Narrowing
 from tf2verify.diagnosis.divergence.no_effect import sources_without_effect
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.divergence.trials import Trials
+from tf2verify.diagnosis.divergence.trials import Trials, explains
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.places import source_record
@@ -226,6 +228,14 @@ class Looking:
   def is_before_the_end(self, place: Place) -> bool | None:
     """Returns whether all that differs at a place is before its last operation; None if unknown."""
     return self._trials.is_before_the_end(place.source)
+
+  def is_mended(self, source: FoundSource, given: Mapping[str, np.ndarray]) -> bool:
+    """Returns whether a place of the port yields what tf1 yields where other tensors are given."""
+    if source.output is None:
+      return False
+    end = self.tf2.op_graph.ops[source.regions.tf2.end]
+    found = self.tf2.refetched([end.tensors[source.output]], given)
+    return found is not None and found[0].shape == source.tf2.shape and explains(source, found[0])
 
   def has(self, place: Place) -> bool:
     """Returns whether this search has found a place."""

@@ -16,7 +16,7 @@ import numpy as np
 from tf2verify.diagnosis.code_lines import Line, lines_of_code
 from tf2verify.diagnosis.corrections import correction, lines_at
 from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.trials import explains, is_left
+from tf2verify.diagnosis.divergence.trials import is_left
 from tf2verify.diagnosis.edit_texts import READABLE
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
@@ -202,6 +202,7 @@ class _Ends:
   """What fails, computed again with two tensors in each other's place."""
 
   def __init__(self, looking: Looking) -> None:
+    self._looking = looking
     self._tf2 = looking.tf2
     self._graph = looking.tf2.op_graph
     names = looking.tf1.op_graph.ops
@@ -216,17 +217,15 @@ class _Ends:
     """Returns whether what fails is that of tf1 with two tensors exchanged, or a place is."""
     given: dict[str, np.ndarray] = {}
     for one in rounds:  # what a round reads may be computed from those before it
-      names = [self._graph.ops[n].tensors[k] for n, k in one.tensors]
+      names = [self._graph.tensor(key) for key in one.tensors]
       found = self._tf2.refetched(names, given)
       if found is None or found[0].shape != found[1].shape:
         return False
       given |= {names[0]: found[1], names[1]: found[0]}
     source = place.source
     end = self._graph.ops[source.regions.tf2.end]
-    if source.output is not None and end.op_type != TARGET:
-      found = self._tf2.refetched([end.tensors[source.output]], given)
-      if found is not None and found[0].shape == source.tf2.shape and explains(source, found[0]):
-        return True
+    if end.op_type != TARGET and self._looking.is_mended(source, given):
+      return True
     found = self._tf2.refetched(self._names, given)
     return found is not None and all(
       wanted.shape == own.shape == now.shape
@@ -238,7 +237,7 @@ class _Ends:
 def _mistake(looking: Looking, place: Place, rounds: Sequence[_Round]) -> Mistake:
   graph = looking.tf2.op_graph
   inputs = tuple(
-    OtherInput(graph.ops[n].name, slot, graph.ops[read[0]].tensors[read[1]], ())
+    OtherInput(graph.ops[n].name, slot, graph.tensor(read), ())
     for one in rounds
     for readers, read in zip(one.readers, one.tensors[::-1], strict=True)
     for n, slot in readers
@@ -258,7 +257,7 @@ def _mistake(looking: Looking, place: Place, rounds: Sequence[_Round]) -> Mistak
     ', '.join(names),
     f'the port has {one} and {other} in place of each other{_where(graph, rounds)}{by_map}',
   )
-  value = looking.tf2.fetch([graph.ops[first.tensors[0][0]].tensors[first.tensors[0][1]]])[0]
+  value = looking.tf2.fetch([graph.tensor(first.tensors[0])])[0]
   regions = place.source.regions
   # The line of tf1 is known where few operations of the port lead to the place.
   is_near = len(regions.tf2.inner) <= READABLE and reader[0] in (

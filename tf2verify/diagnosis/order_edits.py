@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.trials import explains
 from tf2verify.diagnosis.exchanges import mistake_at
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
@@ -98,7 +97,7 @@ def _mends(looking: Looking, place: Place, exchange: _Exchange) -> bool:
   end = graph.ops[source.regions.tf2.end]
   n, one, other = exchange
   op = graph.ops[n]
-  if source.output is None or end.op_type == TARGET:
+  if end.op_type == TARGET:
     return False
   if op.op_type in _PARTS:
     names = op.tensors[one], op.tensors[other]
@@ -109,8 +108,7 @@ def _mends(looking: Looking, place: Place, exchange: _Exchange) -> bool:
     if made is None:
       return False
     given = {op.tensors[0]: made}
-  found = looking.tf2.refetched([end.tensors[source.output]], given)
-  return found is not None and found[0].shape == source.tf2.shape and explains(source, found[0])
+  return looking.is_mended(source, given)
 
 
 def _stacked(looking: Looking, exchange: _Exchange) -> np.ndarray | None:
@@ -124,7 +122,7 @@ def _stacked(looking: Looking, exchange: _Exchange) -> np.ndarray | None:
     axis = graph.ops[keys.pop()[0]].constant
   if axis is None:
     return None
-  parts = looking.tf2.fetch([graph.ops[k].tensors[number] for k, number in keys])
+  parts = looking.tf2.fetch([graph.tensor(key) for key in keys])
   parts[one], parts[other] = parts[other], parts[one]
   join = np.stack if op.op_type == 'Pack' else np.concatenate
   joined: np.ndarray = join(parts, int(axis))
@@ -169,7 +167,7 @@ def _differences(graph: OpGraph, exchange: _Exchange) -> tuple[GraphDifference, 
       GraphAspect.ORDER,
       graph.ops[reader].name,
       graph.ops[reader].op_type,
-      _input_name(graph, reader, slot),
+      graph.ops[reader].input_name(slot),
       tensor_text(graph, read),
       tensor_text(graph, here),
       INPUT,
@@ -177,8 +175,3 @@ def _differences(graph: OpGraph, exchange: _Exchange) -> tuple[GraphDifference, 
     )
     for reader, slot, here, read in both
   )
-
-
-def _input_name(graph: OpGraph, position: int, slot: int) -> str:
-  names = graph.ops[position].input_names
-  return names[slot] if slot < len(names) else f'input {slot}'

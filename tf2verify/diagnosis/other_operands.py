@@ -190,7 +190,7 @@ class OtherOperands:
     )
     number, slot = readers[0]
     op = ops[runs[0][number]]
-    name = op.input_names[slot] if slot < len(op.input_names) else f'input {slot}'
+    name = op.input_name(slot)
     one, other = (self._text(key[0]) for key in (others, own))
     more = f', each of the {len(runs)} times that it runs' if len(runs) > 1 else ''
     text = (

@@ -66,6 +66,10 @@ class OpRecord:
     """Returns the value of an attribute; None where it has none of that name."""
     return dict(self.attributes).get(name)
 
+  def input_name(self, slot: int) -> str:
+    """Returns how a reader is told of an input."""
+    return self.input_names[slot] if slot < len(self.input_names) else f'input {slot}'
+
   def is_stopped(self, slot: int) -> bool:
     """Returns whether no gradient passes through an input."""
     return slot < len(self.through) and not STOPS.isdisjoint(self.through[slot])

@@ -34,7 +34,7 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
         read = op.inputs[slot][0] in differentiated[0] or its[0] in differentiated[1]
         if marks != others and read and not _is_of_variance(pairing.tf1, tf1, slot):
           name = op.name if op.op_type != TARGET else f'the {op.name}'
-          what = op.input_names[slot] if op.input_names else f'input {slot}'
+          what = op.input_name(slot)
           found.append(gradient_difference(name, op.op_type, what, marks, others))
     overrides = [one.attribute('_gradient_op_type') for one in (op, other)]
     if bool(overrides[0]) != bool(overrides[1]):

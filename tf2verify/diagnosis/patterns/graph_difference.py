@@ -260,7 +260,7 @@ class GraphComparison:
       written = self._tf1.ops[one].op_type == self._tf2.ops[two].op_type == CONSTANT
       if not written and np.allclose(tf1, tf2, _OF_COMPUTED, 0.0):
         continue
-      what = op.input_names[slot] if op.input_names else f'input {slot}'
+      what = op.input_name(slot)
       if are_same_axes(self._tf1, op, what, slot, tf1, tf2):
         continue
       found.append(self._difference(GraphAspect.CONSTANT, name, op, what, tf1, tf2))
@@ -361,7 +361,7 @@ class GraphComparison:
     for slot, (wanted, key) in enumerate(zip(expected, have, strict=True)):
       if wanted == key or wanted is None or key is None:
         continue
-      what = op.input_names[slot] if op.input_names else f'input {slot}'
+      what = op.input_name(slot)
       tf1_text = tensor_text(self._tf1, op.inputs[slot])
       tf2_text = tensor_text(self._tf2, key)
       aspect = GraphAspect.ORDER if swapped else GraphAspect.WIRING

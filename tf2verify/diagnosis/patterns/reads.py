@@ -66,7 +66,7 @@ def reads_another(
     GraphAspect.WIRING,
     op.name,
     op.op_type,
-    op.input_names[slot] if op.input_names else f'input {slot}',
+    op.input_name(slot),
     tensor_text(tf1, one),
     tensor_text(tf2, other),
     tf1.ops[one[0]].op_type,

@@ -67,7 +67,7 @@ def number_that_differs(
     GraphAspect.CONSTANT,
     op.name,
     op.op_type,
-    op.input_names[one.slot] if op.input_names else f'input {one.slot}',
+    op.input_name(one.slot),
     value_text(one.value),
     value_text(two.value),
     one.value,
