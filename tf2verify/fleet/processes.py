@@ -91,14 +91,6 @@ def _of_all(field: int, value: int) -> Iterator[int]:
         yield int(name)
 
 
-def session_of(process: int) -> int:
-  """Returns the session of a process; 0 if it is gone."""
-  try:
-    return int(_stat(process)[_SESSION_FIELD])
-  except (OSError, IndexError):
-    return 0
-
-
 def children(process: int) -> list[int]:
   """Returns the children of a process."""
   return list(_of_all(_PARENT_FIELD, process))

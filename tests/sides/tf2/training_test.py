@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -13,7 +15,13 @@ legacy = keras.legacy
 
 def steps_of(case_class, count=2):
   with prepared(case_class) as (case, run):
-    return case.tf2_training.observe_steps(run, count)
+    return observed(case, run, count)
+
+
+def observed(case, run, count=1):
+  steps = case.tf2_training.begin_steps(run, count)
+  taken = tuple(steps.take() for _ in range(count))
+  return dataclasses.replace(steps.run(), steps=taken)
 
 
 def with_optimizer(make):
@@ -116,7 +124,7 @@ class StepsTest(parameterized.TestCase):
 
   def test_fresh_layer_and_optimizer_for_every_run(self):
     with prepared(Trained) as (case, run):
-      first, again = (case.tf2_training.observe_steps(run, 1) for _ in range(2))
+      first, again = (observed(case, run) for _ in range(2))
     self.assertEqual(first.steps[0].loss, again.steps[0].loss)
     self.assertEqual(again.steps[0].global_step, 1)
 
@@ -201,9 +209,9 @@ class WrongHooksTest(absltest.TestCase):
       with self.subTest(words), self.assertRaisesRegex(CaseDefinitionError, words):
         steps_of(with_optimizer(make))
     with prepared(with_optimizer(lambda: shared)) as (case, run):
-      case.tf2_training.observe_steps(run, 1)
+      observed(case, run)
       with self.assertRaisesRegex(CaseDefinitionError, 'the same tf.keras.optimizers.SGD twice'):
-        case.tf2_training.observe_steps(run, 1)
+        observed(case, run)
     with self.assertRaisesRegex(CaseDefinitionError, 'used before'):
       steps_of(with_optimizer(lambda: shared))
 

@@ -21,7 +21,6 @@ from tf2verify.tensorflow_internals import registries
 # Whose names are looked through; the stack of its arg scopes is a setting.
 _SLIM = 'tf_slim'
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
-_CONTAINERS = (dict, list, tuple, set, frozenset)
 # State that is nested deeper is that of an algorithm, and no setting.
 _DEEPEST = 8
 

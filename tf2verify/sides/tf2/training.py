@@ -72,12 +72,6 @@ class Tf2Training:
       tuple(TensorRecord(place, array_of(part)) for place, part in losses.parts.items()),
     )
 
-  def observe_steps(self, run: side.RunSpec, count: int) -> TrainingRun:
-    """Takes training steps with a fresh layer and a fresh optimizer, from given values."""
-    steps = self.begin_steps(run, count)
-    taken = tuple(steps.take() for _ in range(count))
-    return dataclasses.replace(steps.run(), steps=taken)
-
   def begin_steps(self, run: side.RunSpec, count: int) -> 'Tf2Steps':
     """Returns a fresh layer before its first step, to be taken one by one.
 
