@@ -60,45 +60,48 @@ class InterruptedTest(absltest.TestCase):
       self.assertTrue(os.path.exists(file), file)
 
 
-class ProveTest(absltest.TestCase):
-  def _prove(self, *arguments: str) -> tuple[int, str, str]:
-    said, complained = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
-      try:
-        status = cli.main(['prove', *arguments])
-      except SystemExit as ended:
-        status = int(ended.code or 0)
-    return status, said.getvalue(), complained.getvalue()
+def _called(*arguments: str) -> tuple[int, str, str]:
+  """Returns the status of a command, and what it has printed."""
+  said, complained = io.StringIO(), io.StringIO()
+  with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+    try:
+      status = cli.main([*arguments])
+    except SystemExit as ended:
+      status = int(ended.code or 0)
+  return status, said.getvalue(), complained.getvalue()
 
+
+class ProveTest(absltest.TestCase):
   def test_exit_status(self) -> None:
-    temporary = tempfile.TemporaryDirectory()
-    self.addCleanup(temporary.cleanup)
-    folder = pathlib.Path(temporary.name).resolve()
+    folder = console.own_folder(self)
     console.write_files(folder, cases_test=console.CASES)
     file, reports = folder / 'cases_test.py', folder / 'reports'
-    status, said, _ = self._prove(f'{file}::RightCase', '--report_dir', str(reports))
+    status, said, _ = _called('prove', f'{file}::RightCase', '--report_dir', str(reports))
     self.assertEqual(status, 0)
     self.assertIn('RightCase: 4 of 4 operations of the port proven for all inputs\n', said)
     self.assertIn('nothing was run', said)
     (report,) = reports.iterdir()
     self.assertEndsWith(report.name, 'RightCase.proof.json')
     self.assertTrue(json.loads(report.read_text())['proven'])
-    status, said, _ = self._prove(f'{file}::WrongCase')
+    status, said, _ = _called('prove', f'{file}::WrongCase')
     self.assertEqual(status, 1)
     self.assertIn('not proven, to be tested by a run: output (the output)', said)
-    status, _, complained = self._prove(f'{file}::NoCase')
+    status, _, complained = _called('prove', f'{file}::NoCase')
     self.assertEqual(status, 2)
     self.assertIn('has no case NoCase', complained)
-    self.assertEqual(self._prove()[0], 2)
+    self.assertEqual(
+      _called(
+        'prove',
+      )[0],
+      2,
+    )
 
   def test_a_case_that_raises_keeps_no_other_from_being_proven(self) -> None:
     console.wide(self)
-    temporary = tempfile.TemporaryDirectory()
-    self.addCleanup(temporary.cleanup)
-    folder = pathlib.Path(temporary.name).resolve()
+    folder = console.own_folder(self)
     console.write_files(folder, raising_test=console.CASES.replace('if __name__', _RAISING))
-    status, said, complained = self._prove(
-      str(folder / 'raising_test.py'), '--report_dir', str(folder / 'reports')
+    status, said, complained = _called(
+      'prove', str(folder / 'raising_test.py'), '--report_dir', str(folder / 'reports')
     )
     self.assertEqual((status, complained), (1, ''))
     self.assertIn('ARaisingCase: ERROR on the tf2 side: make_tf2_layer raised ValueError: ', said)
@@ -115,27 +118,16 @@ class RunTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
     console.wide(self)
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     console.write_files(self.folder, cases_test=console.CASES)
     self.file = str(self.folder / 'cases_test.py')
-
-  def _run(self, *arguments: str) -> tuple[int, str, str]:
-    said, complained = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
-      try:
-        status = cli.main(['run', *arguments])
-      except SystemExit as ended:
-        status = int(ended.code or 0)
-    return status, said.getvalue(), complained.getvalue()
 
   def test_cases_of_one_name_are_told_apart_and_run_once(self) -> None:
     other = self.folder / 'other_test.py'
     console.write_files(self.folder, other_test=console.CASES)
     targets = f'{self.file}::RightCase', str(other), f'{other}::RightCase'
     for brief in ((), ('--brief',)):
-      status, said, _ = self._run(*targets, '--stages', '1-3', *brief)
+      status, said, _ = _called('run', *targets, '--stages', '1-3', *brief)
       self.assertEqual(status, 1)
       self.assertIn('2 of 3 cases passed', said)
       for name in (f'{self.file}::RightCase', f'{other}::RightCase'):
@@ -143,7 +135,7 @@ class RunTest(absltest.TestCase):
       self.assertIn('\nWrongCase: FAILED, ', said)
 
   def test_all_passed(self) -> None:
-    status, said, _ = self._run(f'{self.file}::RightCase')
+    status, said, _ = _called('run', f'{self.file}::RightCase')
     self.assertEqual(status, 0)
     self.assertRegex(said, r'RightCase\n  1 no_new_variables +PASSED +3 calls  \(\d\.\d s\)\n')
     self.assertRegex(said, r'\n  6 gradients +PASSED ')
@@ -153,7 +145,7 @@ class RunTest(absltest.TestCase):
     report = self.folder / 'report'
     junit, markdown = report / 'junit.xml', report / 'page.md'
     sarif = report / 'found.sarif'
-    status, said, _ = self._run(
+    status, said, _ = _called('run', 
       self.file, '--report_dir', str(report), '--junit', str(junit), '--markdown', str(markdown),
       '--sarif', str(sarif),
       '--github_annotations', 'on',
@@ -174,8 +166,8 @@ class RunTest(absltest.TestCase):
   @tensorboard_events.needs_tensorboard
   def test_tensorboard(self) -> None:
     folder = self.folder / 'events'
-    status, said, _ = self._run(
-      self.file, '--tensorboard_dir', str(folder), '--stages', 'zero_randomness'
+    status, said, _ = _called(
+      'run', self.file, '--tensorboard_dir', str(folder), '--stages', 'zero_randomness'
     )
     self.assertEqual(status, 1)
     self.assertIn(f'TensorBoard: tensorboard --logdir {folder}\n1 of 2 cases passed\n', said)
@@ -189,7 +181,9 @@ class RunTest(absltest.TestCase):
   def test_tensorboard_is_missing(self) -> None:
     absent = mock.patch.object(importlib.util, 'find_spec', return_value=None)
     with absent, mock.patch('tf2verify.case.verify', side_effect=AssertionError('a case was run')):
-      status, said, complained = self._run(self.file, '--tensorboard_dir', str(self.folder / 'new'))
+      status, said, complained = _called(
+        'run', self.file, '--tensorboard_dir', str(self.folder / 'new')
+      )
     self.assertEqual((status, said), (2, ''))
     self.assertEqual(
       complained,
@@ -202,15 +196,17 @@ class RunTest(absltest.TestCase):
       console.ONE_CASE.format(name='BrokenCase') + '\n  def make_inputs(self, batch):\n    1\n'
     )
     console.write_files(self.folder, broken_test=wrong, model=console.MODEL.format(offset=0.0))
-    status, said, complained = self._run(
-      str(self.folder / 'broken_test.py'), f'{self.file}::RightCase'
+    status, said, complained = _called(
+      'run', str(self.folder / 'broken_test.py'), f'{self.file}::RightCase'
     )
     self.assertEqual((status, complained), (1, ''))
     self.assertIn('BrokenCase.make_inputs cannot be called: missing a required argument', said)
     self.assertEndsWith(said, '1 of 2 cases passed\n')
 
   def test_stages(self) -> None:
-    status, said, _ = self._run(self.file, '--stages', 'variable_inventory', 'no_new_variables')
+    status, said, _ = _called(
+      'run', self.file, '--stages', 'variable_inventory', 'no_new_variables'
+    )
     self.assertEqual(status, 0)
     self.assertNotIn('zero_randomness', said)
     self.assertIn('WrongCase: PASSED, 2 of 2 stages passed', said)
@@ -223,13 +219,13 @@ class RunTest(absltest.TestCase):
         lazily=f'OFFSET = {offset}',
         equivalence_test=console.ONE_CASE.format(name=name),
       )
-    status, said, _ = self._run(str(self.folder / 'OneCase'), str(self.folder / 'OtherCase'))
+    status, said, _ = _called('run', str(self.folder / 'OneCase'), str(self.folder / 'OtherCase'))
     self.assertEqual(status, 0, said)
     self.assertIn('OneCase: PASSED', said)
     self.assertIn('OtherCase: PASSED', said)
 
   def test_stages_by_number(self) -> None:
-    status, said, _ = self._run(f'{self.file}::RightCase', '--stages', '1-2')
+    status, said, _ = _called('run', f'{self.file}::RightCase', '--stages', '1-2')
     self.assertEqual(status, 0, said)
     self.assertIn('RightCase: PASSED, 2 of 2 stages passed', said)
     self.assertIn('variable_inventory', said)
@@ -254,7 +250,7 @@ class RunTest(absltest.TestCase):
       ([], 'the following arguments are required: PATH[::Case]'),
     ):
       with self.subTest(text):
-        status, said, complained = self._run(*arguments)
+        status, said, complained = _called('run', *arguments)
         self.assertEqual(status, 2)
         self.assertIn(text, complained)
         self.assertEqual(said, '')
@@ -267,7 +263,7 @@ class MisspelledCase(EquivalenceCase):
     return inputs
 """
     console.write_files(self.folder, cases_test=misspelled.replace('class Wrong', 'class _Wrong'))
-    status, said, _ = self._run(self.file, '--stages', 'no_new_variables')
+    status, said, _ = _called('run', self.file, '--stages', 'no_new_variables')
     self.assertEqual(status, 1)
     self.assertIn('RightCase: PASSED', said)
     self.assertIn(
@@ -279,15 +275,15 @@ class MisspelledCase(EquivalenceCase):
 
   def test_file_that_fails_to_import_shows_its_traceback(self) -> None:
     console.write_files(self.folder, broken_test="OPTIONS = {}\nBATCH = OPTIONS['batch']\n")
-    status, _, complained = self._run(str(self.folder / 'broken_test.py'))
+    status, _, complained = _called('run', str(self.folder / 'broken_test.py'))
     self.assertEqual(status, 2)
     self.assertRegex(complained, r"importing .*broken_test\.py raised KeyError: 'batch'")
     self.assertRegex(complained, r"broken_test\.py\", line 2, in <module>\n +BATCH = OPTIONS\['bat")
     self.assertNotIn('importlib', complained)
 
   def test_report_folder_that_cannot_be_made(self) -> None:
-    status, _, complained = self._run(
-      self.file, '--stages', 'variable_inventory', '--report_dir', f'{self.file}/report'
+    status, _, complained = _called(
+      'run', self.file, '--stages', 'variable_inventory', '--report_dir', f'{self.file}/report'
     )
     self.assertEqual(status, 2)
     self.assertIn('could not write the report', complained)
@@ -297,9 +293,7 @@ class ReportTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
     console.wide(self)
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     tf1 = np.array([1.0, 2.0])
     for name, tf2 in (('Near', [1.0, 2.001]), ('Far', [1.0, 3.0])):
       comparison = Comparison()
@@ -388,23 +382,12 @@ class AdequacyTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
     console.wide(self)
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     console.write_files(self.folder, cases_test=console.CASES)
     self.file = str(self.folder / 'cases_test.py')
 
-  def _adequacy(self, *arguments: str) -> tuple[int, str, str]:
-    said, complained = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
-      try:
-        status = cli.main(['adequacy', *arguments])
-      except SystemExit as ended:
-        status = int(ended.code or 0)
-    return status, said.getvalue(), complained.getvalue()
-
   def test_a_right_port(self) -> None:
-    status, said, _ = self._adequacy(f'{self.file}::RightCase')
+    status, said, _ = _called('adequacy', f'{self.file}::RightCase')
     self.assertEqual(status, 0)
     self.assertStartsWith(said, 'RightCase: ')
     self.assertRegex(said, r'\d+ of \d+ planted faults caught \(\d+ %\)\n  run 1: inference, dist')
@@ -414,7 +397,7 @@ class AdequacyTest(absltest.TestCase):
   def test_limit_seed_and_report(self) -> None:
     report = self.folder / 'reports'
     arguments = ('--limit', '1', '--seed', '7', '--report_dir', str(report))
-    status, said, _ = self._adequacy(f'{self.file}::RightCase', *arguments)
+    status, said, _ = _called('adequacy', f'{self.file}::RightCase', *arguments)
     self.assertEqual(status, 0)
     [path] = report.iterdir()
     self.assertEndsWith(path.name, '.RightCase.adequacy.json')
@@ -436,7 +419,7 @@ class AdequacyTest(absltest.TestCase):
       ([], 'the following arguments are required: PATH[::Case]'),
     ):
       with self.subTest(text):
-        status, said, complained = self._adequacy(*arguments)
+        status, said, complained = _called('adequacy', *arguments)
         self.assertEqual((status, said), (2, ''))
         self.assertIn(text, complained)
 

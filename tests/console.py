@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -90,6 +91,13 @@ class Port(tf.keras.layers.Layer):
   def call(self, inputs):
     return scale(inputs) + OFFSET
 """
+
+
+def own_folder(test: unittest.TestCase) -> pathlib.Path:
+  """Returns a folder that is removed after a test."""
+  folder = tempfile.TemporaryDirectory()
+  test.addCleanup(folder.cleanup)
+  return pathlib.Path(folder.name).resolve()
 
 
 def write_files(folder: pathlib.Path, **texts: str) -> None:

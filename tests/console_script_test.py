@@ -4,7 +4,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import pytest
 from absl.testing import absltest, parameterized
@@ -22,9 +21,7 @@ _SCRIPT = (
 class ConsoleScriptTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
 
   @parameterized.parameters('--version', '--help', ('run', '--help'), ('recorder',))
   def test_without_tensorflow(self, *words):

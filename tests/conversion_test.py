@@ -1,8 +1,6 @@
 import contextlib
 import io
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -94,9 +92,7 @@ BIAS = np.array([0.5, -1.0], np.float32)
 class CommandTestCase(parameterized.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     console.write_files(self.folder, dense_case=_CASES)
     self.file = str(self.folder / 'dense_case.py')
     (self.folder / 'tf1').mkdir()

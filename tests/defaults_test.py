@@ -3,12 +3,11 @@
 import contextlib
 import io
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
+from tests import console
 from tf2verify.commands import cli, defaults
 from tf2verify.commands.arguments import parser
 from tf2verify.errors import UsageError
@@ -17,9 +16,7 @@ from tf2verify.errors import UsageError
 class DefaultsTest(parameterized.TestCase):
   def setUp(self) -> None:
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def _write(self, *lines: str) -> None:
     (self.folder / 'pyproject.toml').write_text('\n'.join(('[tool.tf2verify]', *lines)))

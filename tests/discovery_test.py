@@ -1,7 +1,5 @@
 import os
-import pathlib
 import sys
-import tempfile
 
 from absl.testing import absltest
 
@@ -14,9 +12,7 @@ from tf2verify.errors import UserCodeError
 class FindCasesTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     console.write_files(self.folder, cases_test=console.CASES)
 
   def _names(self, target: object) -> list[str]:

@@ -1,11 +1,9 @@
 """Cases that never end, and those whom Ctrl-C ends."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
@@ -117,9 +115,7 @@ def _cases():
 class EndlessCasesTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def test_a_session_that_never_ends(self):
     start = time.monotonic()

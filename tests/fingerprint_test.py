@@ -1,6 +1,3 @@
-import pathlib
-import tempfile
-
 from absl.testing import absltest
 
 from tests import console
@@ -13,9 +10,7 @@ from tf2verify.stages.repetition import fresh_processes
 class FingerprintTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     console.write_files(self.folder, cases_test=console.CASES)
 
   def digests(self, case, *options):

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
@@ -43,9 +42,7 @@ class FleetCommandTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     console.wide(self)
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     (self.folder / '.git').mkdir()
     self.log = self.folder / 'log'
     self.log.touch()

@@ -2,10 +2,8 @@
 
 import contextlib
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 
 import pytest
 from absl.testing import absltest
@@ -23,9 +21,7 @@ _CLOSED = 141  # what a shell says of a process that SIGPIPE has ended
 class ClosedOutputTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
     with Journal(str(self.folder / 'run.sqlite'), writable=True) as journal:
       run = journal.begin_run([], {}, '', ['a.py::A'])
       journal.write(made_results.result(run, 'a.py::A', Status.PASSED))

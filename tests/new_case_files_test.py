@@ -6,12 +6,12 @@ import importlib
 import io
 import os
 import pathlib
-import tempfile
 import textwrap
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
+from tests import console
 from tf2verify.commands import cli, new_case, tf1_contrib, tf1_installed
 from tf2verify.commands.tf1_replacements import replacements_of
 from tf2verify.commands.tf1_source import read_source
@@ -43,9 +43,7 @@ def linear(x):
 class _FilesTest(parameterized.TestCase):
   def setUp(self) -> None:
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def _write(self, name: str, text: str) -> str:
     path = self.folder / name

@@ -2,12 +2,11 @@
 
 import contextlib
 import io
-import pathlib
-import tempfile
 import textwrap
 
 from absl.testing import absltest, parameterized
 
+from tests import console
 from tf2verify.commands import cli, new_case
 from tf2verify.commands.tf1_inputs import inputs_of
 from tf2verify.commands.tf1_replacements import replacements_of
@@ -90,9 +89,7 @@ class TextRNN(object):
 class _InputsTest(parameterized.TestCase):
   def setUp(self) -> None:
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def _source(self, text: str, name: str = 'network'):
     path = self.folder / 'old_inputs.py'

@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import sys
-import tempfile
 import textwrap
 from unittest import mock
 
@@ -16,6 +15,7 @@ import tensorflow as tf
 import tf_slim
 from absl.testing import absltest, parameterized
 
+from tests import console
 from tf2verify.commands import cli, new_case, tf1_contrib
 from tf2verify.commands.tf1_inputs import inputs_of
 from tf2verify.commands.tf1_replacements import replacements_of
@@ -153,9 +153,7 @@ def network(images):
 class NewCaseTest(parameterized.TestCase):
   def setUp(self) -> None:
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def _source(self, text: str, function: str = 'network'):
     path = self.folder / 'old_model.py'

@@ -1,9 +1,7 @@
 """The pytest plugin, in processes of pytest as a user starts them."""
 
 import json
-import pathlib
 import re
-import tempfile
 
 import pytest
 from absl.testing import absltest
@@ -58,9 +56,7 @@ def test_nothing_is_imported():
 class PluginTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def _pytest(self, *arguments: str, **environment: str) -> tuple[int, str]:
     done = console.run(

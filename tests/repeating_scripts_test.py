@@ -1,8 +1,6 @@
 import contextlib
 import io
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 import pytest
@@ -47,9 +45,7 @@ print('set', tensorflow.SET, 'hash seed', os.environ.get('PYTHONHASHSEED'), sys.
 class ScriptTestCase(parameterized.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     console.write_files(self.folder, train=_TRAIN, tensorflow=_TENSORFLOW)
     self.script = str(self.folder / 'train.py')
 

@@ -1,8 +1,6 @@
 import contextlib
 import importlib.util
 import io
-import pathlib
-import tempfile
 from xml.etree import ElementTree
 
 import pytest
@@ -22,9 +20,7 @@ class ReportCommandTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
     console.wide(self)
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     self.journal('run.sqlite', {'A': (Status.PASSED, 0.5), 'B': (Status.FAILED, 3.0)})
 
   def journal(self, name, *runs, planned=(), shard=''):

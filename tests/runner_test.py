@@ -1,7 +1,5 @@
 import json
 import os
-import pathlib
-import tempfile
 import unittest
 import xml.etree.ElementTree
 from unittest import mock
@@ -24,9 +22,7 @@ class ProgramTest(absltest.TestCase):
 
   def setUp(self) -> None:
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
     console.write_files(self.folder, cases_test=console.CASES)
 
   def test_all_cases_with_xml_and_reports(self) -> None:

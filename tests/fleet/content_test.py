@@ -2,7 +2,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 from unittest import mock
 
 import pytest
@@ -41,9 +40,7 @@ print(json.dumps([sorted(read.files()), sorted(modules)]))
 class ContentTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def test_files_that_a_process_reads(self):
     import json

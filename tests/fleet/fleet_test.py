@@ -1,11 +1,10 @@
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 import pytest
 from absl.testing import absltest
 
+from tests import console
 from tests.fleet import made_results
 from tf2verify.errors import UsageError
 from tf2verify.fleet import content, fleet
@@ -56,9 +55,7 @@ class Watched:
 class FleetTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     (self.folder / '.git').mkdir()
     self.models = self.folder / 'models'
     self.models.mkdir()

@@ -1,9 +1,8 @@
 import dataclasses
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 
+from tests import console
 from tests.fleet import made_results
 from tf2verify.fleet.history import histories, history_lines
 from tf2verify.fleet.journal import Journal
@@ -15,9 +14,7 @@ PASSED, FAILED, ERROR = Status.PASSED, Status.FAILED, Status.ERROR
 class HistoryTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
 
   def journal(self, name, *runs):
     """Writes a run per dictionary: TensorFlow's version, then status and share by case."""

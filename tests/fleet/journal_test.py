@@ -1,11 +1,9 @@
 import contextlib
 import os
-import pathlib
 import pwd
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from unittest import mock
 
 import pytest
@@ -45,9 +43,7 @@ def without_the_rights_of_root(*own):
 class JournalTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
     self.path = str(self.folder / 'run.sqlite')
 
   def begin(self, journal, *planned):

@@ -1,12 +1,11 @@
 import os
-import pathlib
 import signal
-import tempfile
 import time
 
 import pytest
 from absl.testing import absltest
 
+from tests import console
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet import processes
@@ -158,9 +157,7 @@ CASES['wrong'] = lambda events, job: 'FAILED'
 class LocalEngineTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
     self.pids = self.folder / 'pids'
     self.file = self.folder / 'some_case.py'
     self.file.write_text(f'PIDS = {str(self.pids)!r}\n{CASES}')

@@ -1,9 +1,8 @@
 import os
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 
+from tests import console
 from tests.fleet import made_results
 from tf2verify.errors import UsageError
 from tf2verify.fleet.journal import Journal
@@ -14,9 +13,7 @@ from tf2verify.records.status import Status
 class MergingTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
     self.out = str(self.folder / 'all.sqlite')
 
   def journal(self, shard, *cases, planned=(), tensorflow='2.21.0', status=Status.PASSED):

@@ -1,9 +1,8 @@
 import os
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 
+from tests import console
 from tf2verify.errors import UsageError
 from tf2verify.fleet.places import key_of, places_of
 
@@ -11,9 +10,7 @@ from tf2verify.fleet.places import key_of, places_of
 class PlacesTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
 
   def make(self, *paths):
     for path in paths:

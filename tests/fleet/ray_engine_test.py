@@ -158,9 +158,7 @@ class RayEngineTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     self.code = self.folder / 'code'
     self.code.mkdir()
     (self.code / '.git').mkdir()

@@ -1,6 +1,5 @@
 import json
 import pathlib
-import tempfile
 
 import pytest
 from absl.testing import absltest
@@ -58,9 +57,7 @@ assert 'tensorflow' not in sys.modules
 class RealProcessesTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     (self.folder / '.git').mkdir()
 
   def fleet(self, *arguments):

@@ -1,10 +1,9 @@
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
 
+from tests import console
 from tf2verify.errors import UsageError
 from tf2verify.fleet import shipping
 from tf2verify.fleet.places import places_of
@@ -14,9 +13,7 @@ from tf2verify.fleet.shipping import CODE, Origin, PathMapping
 class ShippingTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     self.root = self.folder / 'repository'
     self.there = self.folder / 'there'
     self.there.mkdir()

@@ -3,9 +3,10 @@
 import os
 import pathlib
 import subprocess
-import tempfile
 
 from absl.testing import absltest
+
+from tests import console
 
 _SCRIPT = pathlib.Path(__file__).parents[2] / '.ci' / 'tf1_environment'
 
@@ -13,9 +14,7 @@ _SCRIPT = pathlib.Path(__file__).parents[2] / '.ci' / 'tf1_environment'
 class Tf1EnvironmentTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
 
   def _python(self, name, status):
     """Writes a stand-in for a Python, which ends with a status whatever it is asked."""

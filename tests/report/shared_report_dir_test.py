@@ -1,7 +1,5 @@
 import json
 import os
-import pathlib
-import tempfile
 import unittest.mock
 
 import pytest
@@ -39,9 +37,7 @@ def verdict(case, *stages, failed=()):
 class SharedReportDirTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     self.reports = self.folder / 'reports'
 
   def write(self, run, one):
@@ -92,9 +88,7 @@ class XdistTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name).resolve()
+    self.folder = console.own_folder(self)
     climbed = self.folder / 'climbed'
     noted = f"""
 def setUpModule():

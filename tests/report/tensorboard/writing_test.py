@@ -1,6 +1,5 @@
 import importlib.util
 import os
-import pathlib
 import tempfile
 from unittest import mock
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from absl.testing import absltest
 
-from tests import tensorboard_events
+from tests import console, tensorboard_events
 from tests.report.html import made_up
 from tf2verify.errors import EnvironmentProblem, UsageError
 from tf2verify.report.tensorboard import writing
@@ -23,9 +22,7 @@ _EVIL = '<script>alert("ü")</script>'
 class RequireTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
 
   def test_without_tensorboard(self):
     absent = mock.patch.object(importlib.util, 'find_spec', return_value=None)

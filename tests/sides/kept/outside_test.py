@@ -8,6 +8,7 @@ import tempfile
 import h5py
 from absl.testing import absltest
 
+from tests import console
 from tf2verify.sides.kept.outside import Outside
 
 
@@ -20,9 +21,7 @@ class ScratchTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
 
   def test_what_autograph_writes_is_its_own(self):
     path = self.folder / '__autograph_generated_file0abc.py'

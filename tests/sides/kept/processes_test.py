@@ -1,8 +1,5 @@
 """What is kept by one process is taken by another one, whose sets have another order."""
 
-import pathlib
-import tempfile
-
 import pytest
 from absl.testing import absltest
 
@@ -40,9 +37,7 @@ _STAGES = 'variable_inventory', 'zero_randomness'
 class ProcessesTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
 
   def test_modules_look_the_same_in_each(self):
     found = [

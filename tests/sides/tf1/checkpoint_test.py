@@ -1,5 +1,4 @@
 import os
-import pathlib
 import shutil
 import tempfile
 
@@ -7,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from tests import small_case
+from tests import console, small_case
 from tf2verify.case import new_ladder
 from tf2verify.errors import CheckpointError
 from tf2verify.records.checkpoint import KeySource
@@ -26,9 +25,7 @@ VALUES = {
 class FolderTestCase(parameterized.TestCase):
   def setUp(self):
     super().setUp()
-    folder = tempfile.TemporaryDirectory()
-    self.addCleanup(folder.cleanup)
-    self.folder = pathlib.Path(folder.name)
+    self.folder = console.own_folder(self)
     self.prefix = tf1_checkpoint.write(str(self.folder / 'model'), VALUES)
 
   def assert_refused(self, path, *words):
