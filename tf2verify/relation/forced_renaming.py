@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.name_words import beginning
 from tf2verify.relation.roles import may_be_one, role, same_but_counters, words
 
 _Variables = Sequence[VariableRecord]
@@ -127,13 +128,8 @@ def _after_prefixes(
 
 def common_prefixes(variables: _Variables) -> list[str]:
   """Returns the scopes that contain all variables, the root ('') first."""
-  prefixes = ['']
-  scopes = [variable.name.split('/')[:-1] for variable in variables]
-  for components in zip(*scopes, strict=False):  # As deep as the shallowest.
-    if len(set(components)) > 1:
-      break
-    prefixes.append(f'{prefixes[-1]}{components[0]}/')
-  return prefixes
+  shared = beginning(variable.name.split('/')[:-1] for variable in variables)
+  return [''.join(f'{part}/' for part in shared[:depth]) for depth in range(len(shared) + 1)]
 
 
 def _prefix_reason(old: str, new: str, by_words: bool) -> str:

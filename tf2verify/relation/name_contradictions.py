@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.relation.exchanged_names import exchanged
 from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.name_words import beginning
 from tf2verify.relation.roles import told_pairs, words
 
 _Shapes = Mapping[str, tuple[int, ...]]
@@ -49,9 +50,8 @@ def _by_words(names: Iterable[str]) -> dict[tuple[str, ...], str | None]:
   """Returns names by their words after what all have in common; None for several of one."""
   listed = list(names)
   parts = [words(name) for name in listed]
-  common = 0
-  while parts and all(len(p) > common + 1 and p[common] == parts[0][common] for p in parts):
-    common += 1
+  # A word of each is left.
+  common = min((len(beginning(parts)), *(max(len(part) - 1, 0) for part in parts)))
   found: dict[tuple[str, ...], str | None] = {}
   for name, part in zip(listed, parts, strict=True):
     key = part[common:]

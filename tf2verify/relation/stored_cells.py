@@ -233,7 +233,7 @@ def _cell(
   window, inputs, state, units = sizes
   of_rows: dict[str, list[str]] = {INPUTS: [], STATE: [], BOTH: []}
   count: dict[str, int] = {}
-  start = _common_start(list(kernels))
+  start = len(beginning(kernels))
   for name, (rows, columns) in kernels.items():
     if columns % units or (rows, columns) == (units, state) != (state, units):
       continue
@@ -280,17 +280,10 @@ def _in_one_order(groups: Sequence[list[str]]) -> list[list[str]]:
   return found
 
 
-def _common_start(names: Sequence[str]) -> int:
-  """Returns how many letters all names start with."""
-  shortest = min(len(name) for name in names)
-  differ = (n for n in range(shortest) if len({name[n] for name in names}) > 1)
-  return next(differ, shortest)
-
-
 def _labels(names: Sequence[str]) -> list[str]:
   """Returns what names do not have in common at their starts and ends."""
-  start = _common_start(names)
-  end = _common_start([name[start:][::-1] for name in names])
+  start = len(beginning(names))
+  end = len(beginning(name[start:][::-1] for name in names))
   return [name[start : len(name) - end].lower() for name in names]
 
 
@@ -299,7 +292,7 @@ def _order(
 ) -> str:
   """Returns the letters of the gates, as far as names tell them all; else ''."""
   told = ''
-  start = _common_start(names) if len(names) > 1 else 0
+  start = len(beginning(names)) if len(names) > 1 else 0
   for name in names:
     label = name[start:].lower()
     whole = next((own for end, own in usual.items() if name.endswith(end)), '')
