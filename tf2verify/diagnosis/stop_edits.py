@@ -15,12 +15,12 @@ from tf2verify.diagnosis.corrections import correction
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
   CONSTANT,
-  INPUT,
   TARGET,
   Inserted,
   NodeChange,
@@ -84,7 +84,9 @@ def stop_edits(looking: Looking, place: Place) -> Iterator[Mistake]:
   """
   runs = looking.tf1, looking.tf2
   lacking, extra, _ = stopped_tensors(*runs)
-  for tensors in (lacking, extra):
+  # A single number may be one that tf1 stops as well: rules say where.
+  telling = dict(_sorted_values(looking.tf2, [key for one in extra for key in one.keys]))
+  for tensors in (lacking, [one for one in extra if telling.keys() >= {*one.keys}]):
     some = (edits_of(runs[1].op_graph, one) for one in tensors[:_MOST])
     found = [edit for edits in some for edit in itertools.islice(edits, 1)]
     yield from (stop_mistake(runs, place, [one]) for one in found)
@@ -190,7 +192,7 @@ def _stopped(graph: OpGraph) -> list[TensorKey]:
 
 def _is_float(graph: OpGraph, key: TensorKey) -> bool:
   op = graph.ops[key[0]]
-  return op.op_type not in (CONSTANT, INPUT) and op.outputs[key[1]][0] == 'float32'
+  return op.op_type != CONSTANT and op.outputs[key[1]][0] == 'float32'
 
 
 def _alike(
@@ -245,6 +247,8 @@ def stop_mistake(
   tf1, graph = (run.op_graph for run in runs)
   tensor = edits[0].tensor
   op = graph.ops[tensor.keys[0][0]]
+  if op.is_leaf:  # it has no line: what reads it has
+    op = next(one for one in graph.ops if one.name == edits[0].changes[0].op)
   known = None if tensor.like is None else tf1.ops[tensor.like[0]]
   text = '; '.join(_text(tf1, graph, one) for one in edits)
   both = ('StopGradient', '') if edits[0].put else ('', 'StopGradient')
@@ -282,12 +286,14 @@ def _where(graph: OpGraph, tensor: StoppedTensor, lines: Collection[_LinePlace])
     graph.ops[tensor.readers[line][0].position] for line in tensor.readers if line in lines
   ]
   return ' where it is read by ' + ', '.join(
-    rounds.without(op.name) if op.source is None else f'{op.op_type} at {op.source.short}'
+    rounds.without(op.name) if op.source is None else f'{op.op_type} ({op.source.short})'
     for op in readers
   )
 
 
 def _named(graph: OpGraph, key: TensorKey) -> str:
   op = graph.ops[key[0]]
+  if op.is_leaf:
+    return tensor_text(graph, key)
   place = '' if op.source is None else f', {op.source.short}'
   return f'{rounds.without(op.name)} ({op.op_type}{place})'
