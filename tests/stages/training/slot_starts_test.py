@@ -1,4 +1,4 @@
-"""Slots that an optimizer gives values once it has made them, and averages that start as weights."""
+"""Slots that an optimizer gives values once made, and averages that start as the weights."""
 
 import abc
 
