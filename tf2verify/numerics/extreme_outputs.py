@@ -80,7 +80,7 @@ def _values(model: LossExample, read: Sequence[str]) -> Mapping[str, Any]:
       output = outputs[path]
       if not is_probability(output):
         scale = _by_row(output, sizes or magnitudes[path])
-        return (sign * right[path] * scale).astype(output.dtype)
+        return np.asarray(sign * right[path] * scale, output.dtype)
       found = np.where(sign * right[path] > 0, 1.0 - least, least)
       if sums_to_one(output):
         found = _distribution(found, least)
@@ -132,7 +132,7 @@ def _as_probabilities(output: _Array, values: _Array) -> _Array:
 def _by_row(output: _Array, magnitudes: Sequence[float]) -> _Array:
   rows = output.shape[0] if output.ndim else 1
   found: _Array = np.resize(np.asarray(magnitudes), rows)
-  return found.reshape((rows,) + (1,) * (output.ndim - 1)) if output.ndim else found[:1]
+  return found.reshape((rows,) + (1,) * (output.ndim - 1) if output.ndim else ())
 
 
 def targets(output: _Array, model: LossExample) -> _Array | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.errors import UserCodeError
 from tf2verify.sides import side
 from tf2verify.sides.modes import replicas
 from tf2verify.sides.modes.computation import Computation
@@ -49,6 +50,7 @@ class ModeState:
       variable.assign(value if moved is None else moved(variable, value))
 
 
+_LOSSES = ('tf2_loss', 'tf2_total_loss')
 # Prepares calls of a training mode, with autograph or without.
 Maker = Callable[[ModeState, side.RunSpec, bool], Callee]
 
@@ -59,10 +61,33 @@ class Callees:
   def __init__(self, declaration: side.Declaration, labels: Any) -> None:
     self._declaration = declaration
     self._labels = labels
+    self._without_losses: set[bool] = set()  # training modes whose outputs they are not made for
+
+  def _computation(
+    self, state: ModeState, run: side.RunSpec, autograph: bool = False
+  ) -> Computation:
+    has_losses = self._declaration.declares('tf2_loss') and run.training not in self._without_losses
+    return Computation(self._declaration, state.port, run, self._labels, autograph, has_losses)
+
+  def leave_losses_out(self, run: side.RunSpec, error: UserCodeError) -> str:
+    """Leaves losses out in the mode in which the port is not trained; returns what to say of it.
+
+    Args:
+      run: of a training mode.
+      error: what computing them has raised; raised again where anything else has, or where the
+        port is trained.
+    """
+    if run.gradients or error.hook not in _LOSSES:
+      raise error
+    self._without_losses.add(run.training)
+    return (
+      f'no losses in {side.training_name(run.training)}: {error.hook} raises {error.summary} for '
+      'the outputs of this mode, in which the port is not trained'
+    )
 
   def eager(self, state: ModeState, run: side.RunSpec) -> Callee:
     """Returns what calls the port eagerly."""
-    computation = Computation(self._declaration, state.port, run, self._labels)
+    computation = self._computation(state, run)
     return Callee(computation, lambda leaves: [computation(leaves)])
 
   def traced(self, state: ModeState, run: side.RunSpec, autograph: bool) -> Callee:
@@ -81,7 +106,7 @@ class Callees:
     Raises:
       NotEmbeddable: no functional model can take such inputs.
     """
-    computation = Computation(self._declaration, state.port, run, self._labels, autograph)
+    computation = self._computation(state, run, autograph)
     # Keras would rewrite every layer, which leaves a function to call at exit.
     with internal_autograph.switched(autograph):
       model = embedded(computation.call_port, state.port.layer, run.inputs)
@@ -95,7 +120,7 @@ class Callees:
     """Returns what makes functions that call the port on both replicas of a strategy."""
 
     def make(state: ModeState, run: side.RunSpec, autograph: bool) -> Callee:
-      computation = Computation(self._declaration, state.port, run, self._labels, autograph)
+      computation = self._computation(state, run, autograph)
       function = replicas.replicated(strategy, computation)
 
       def compute(leaves: list[tf.Tensor]) -> Sequence[Sequence[Any]]:
@@ -108,7 +133,7 @@ class Callees:
   def _function(
     self, state: ModeState, run: side.RunSpec, autograph: bool, jit_compile: bool | None
   ) -> Callee:
-    computation = Computation(self._declaration, state.port, run, self._labels, autograph)
+    computation = self._computation(state, run, autograph)
 
     def compute(*leaves: tf.Tensor) -> list[Any]:
       return computation(leaves)

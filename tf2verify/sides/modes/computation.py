@@ -40,6 +40,7 @@ class Computation:
     run: side.RunSpec,
     labels: Any,
     autograph: bool = False,
+    has_losses: bool = False,
   ) -> None:
     """Takes what every call has in common.
 
@@ -49,6 +50,7 @@ class Computation:
       run: training mode, structure of the inputs, and whether gradients are wanted.
       labels: the nest of arrays; None without labels.
       autograph: whether Python's `if` and `for` over tensors are rewritten.
+      has_losses: whether the case's losses are computed of the outputs.
     """
     self._declaration = declaration
     self._port = port
@@ -57,6 +59,7 @@ class Computation:
     self.names: tuple[tuple[str, str, bool], ...] = ()
     self.structure = ''
     self._autograph = autograph
+    self._has_losses = has_losses
 
   def leaves(self, inputs: Any) -> list[tf.Tensor]:
     """Returns what a call is fed with: the arrays of inputs and labels as tensors."""
@@ -98,7 +101,7 @@ class Computation:
 
   def _compute(self, inputs: Any, labels: Any, call: Call) -> list[tuple[str, str, Any]]:
     found: list[tuple[str, str, Any]] = []
-    trained = self._declaration.declares('tf2_loss')
+    trained = self._has_losses
     tape = tf.GradientTape(persistent=trained)
     with tape if self._run.gradients else contextlib.nullcontext():
       outputs = call(inputs)

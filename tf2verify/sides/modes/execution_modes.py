@@ -70,6 +70,7 @@ class PortModes:
     self._used = False
     self.narrow_bits = 0
     self._second_inputs: dict[bool, Any] = {}
+    self.notes: tuple[str, ...] = ()
 
   def run_of(self, training: bool, number: int) -> side.RunSpec:
     """Returns the run that a call is; number 2 after `eager` only."""
@@ -89,13 +90,21 @@ class PortModes:
     seen = 0  # functions that the call before has traced count as those of the first mode
     for run in self._runs:
       with randomness.seeded(randomness.CONSTANT), _recording(state, words.EAGER, run):
-        calls.append(self._called(state, run, 1, self._callees.eager(state, run)))
+        calls.append(self._first_eager_call(state, run))
         calls.append(self._second_call(state, run))
       if drawn := state.port.recorder.draws_of_last_call(seen):
         draws[run.training] = any(draw.in_loop for draw in drawn)
       seen = len(state.port.recorder.random_draws())
     in_loops = frozenset(training for training, in_loop in draws.items() if in_loop)
     return ModeRun(words.EAGER, tuple(calls), draws=frozenset(draws), draws_in_loops=in_loops)
+
+  def _first_eager_call(self, state: ModeState, run: side.RunSpec) -> ModeCall:
+    """Calls the port, without losses where these are not made for its outputs in inference."""
+    try:
+      return self._called(state, run, 1, self._callees.eager(state, run))
+    except UserCodeError as error:
+      self.notes += (self._callees.leave_losses_out(run, error),)
+    return self._called(state, run, 1, self._callees.eager(state, run))
 
   def _second_call(self, state: ModeState, run: side.RunSpec) -> ModeCall:
     """Calls the port with other inputs, or with the same ones where it takes no others."""
@@ -110,7 +119,8 @@ class PortModes:
   def calls_alike(self, training: bool) -> tuple[tuple[int, ...], ...]:
     """Returns the numbers of the calls after `eager`, those with the same inputs together."""
     run = self.run_of(training, 1)
-    first, second = (_leaves(inputs) for inputs in (run.inputs, self._second_inputs[training]))
+    both = (run.inputs, self._second_inputs[training])
+    first, second = (nests.leaves_by_path(inputs).values() for inputs in both)
     same = all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
     return ((1, 2),) if same else ((1,), (2,))
 
@@ -357,12 +367,6 @@ def _graphs(function: Any) -> list[compilation.GraphOps]:
   # There is no public way to ask a function for its traces.
   concrete = function._list_all_concrete_functions()
   return [compilation.GraphOps(traced.graph) for traced in concrete]
-
-
-def _leaves(inputs: Any) -> list[np.ndarray]:
-  found: list[np.ndarray] = []
-  nests.map_leaves(lambda _, leaf: found.append(leaf), inputs)
-  return found
 
 
 def other_inputs(inputs: Any) -> Any:

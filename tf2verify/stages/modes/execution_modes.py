@@ -32,11 +32,12 @@ class ExecutionModes(Stage):
     limited = not case.declaration.declares('modes_to_run')
     for mode in modes:
       matrix.run(mode, limited)
-    findings = matrix.findings()
+    findings, notes = matrix.findings(), port.notes
     del matrix, port
     gc.collect()  # layers and traces, before the next stage makes its own
     note = case.tf2.note_on_name()
-    return dataclasses.replace(findings, notes=(*findings.notes, note)) if note else findings
+    notes += (note,) if note else ()
+    return dataclasses.replace(findings, notes=(*findings.notes, *notes))
 
 
 def checked_modes(modes: Any) -> tuple[str, ...]:
