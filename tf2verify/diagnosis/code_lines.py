@@ -1,10 +1,15 @@
 """Lines of the port's code, with what each of them could compute instead."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from tf2verify.records import rounds
 from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, OpRecord
+from tf2verify.relation.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Transplant
+
+# More than so many are not tried one by one.
+_FEW = 4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,3 +79,49 @@ def name_at(line: Line, position: int) -> str:
   """Returns how a reader is told of an operation of a line."""
   op = line.graph.ops[position]
   return f'{op.name} ({op.op_type})'
+
+
+def runs_of_a_line(line: Line, consumers: Sequence[Sequence[tuple[int, int]]]) -> list[list[int]]:
+  """Returns the operations that one expression of a line makes, each time that the line runs.
+
+  In a loop, or in a layer that is called again. An expression is told by what the line does before
+  and behind it; where that is not alike in all runs, those of a type are taken together as well.
+
+  Args:
+    line: of the port.
+    consumers: for every operation, who reads it.
+  """
+  graph = line.graph
+  run_of = _runs(line)
+  contexts: dict[object, list[int]] = {}
+  types: dict[object, list[int]] = {}
+  for n, run in run_of.items():
+    op = graph.ops[n]
+    before = tuple(graph.ops[k].op_type if run_of.get(k) == run else '' for k, _ in op.inputs)
+    readers = ((graph.ops[k].op_type, slot) for k, slot in consumers[n] if run_of.get(k) == run)
+    contexts.setdefault((op.op_type, before, frozenset(readers)), []).append(n)
+    types.setdefault(op.op_type, []).append(n)
+  found = [*contexts.values(), *types.values()]
+  if len(set(run_of.values())) <= _FEW:
+    found += [[n] for n in run_of]
+  return [list(places) for places in dict.fromkeys(map(tuple, found))]
+
+
+def _runs(line: Line) -> dict[int, object]:
+  """Returns in which run of a line each of its operations is: another line is between two runs."""
+  graph = line.graph
+  inside = {n for n in line.positions if not is_backward(graph.ops[n])}
+  found: dict[int, object] = {}
+  block = 0
+  for n in range(min(inside, default=0), max(inside, default=-1) + 1):
+    numbers = rounds.numbers_of(graph.ops[n].name)
+    if n in inside:
+      found[n] = (rounds.outermost_loop(graph.ops[n].name), numbers) if numbers else block
+    elif not (graph.ops[n].is_leaf or numbers):
+      block += 1
+  return found
+
+
+def each_time(alike: Sequence[int]) -> str:
+  """Returns how often a line runs, as an addition to a text."""
+  return f', each of the {len(alike)} times that it runs' if len(alike) > 1 else ''

@@ -9,28 +9,27 @@ and what fails is computed again from there.
 import itertools
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
-from tf2verify.diagnosis.corrections import correction, lines_at
+from tf2verify.diagnosis.code_lines import Line, Proposal
+from tf2verify.diagnosis.corrections import correction
 from tf2verify.diagnosis.count_edits import count_edits
 from tf2verify.diagnosis.decisions import decides_alike
 from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.trials import is_left
-from tf2verify.diagnosis.kind_proposals import near_kinds, other_means, slopes
-from tf2verify.diagnosis.line_proposals import OF_SETTINGS, Proposals
+from tf2verify.diagnosis.divergence.trials import explains, is_left
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.loss_shares import share_edits
 from tf2verify.diagnosis.loss_weights import weight_edits
 from tf2verify.diagnosis.mistakes import Mistake
-from tf2verify.diagnosis.other_operands import OtherOperands
+from tf2verify.diagnosis.other_operands import without_inputs
+from tf2verify.diagnosis.proposed_edits import ProposedEdits
 from tf2verify.diagnosis.stop_edits import stop_edits
 from tf2verify.diagnosis.update_edits import update_edits
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
+from tf2verify.records.op_graph import NodeChange, OpRecord
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.repairs import Repair
 
@@ -43,11 +42,9 @@ _MOST_MENDING = 3
 # In steps, which the stage judges whatever one run shows.
 _MOST_JUDGED = 6
 _MOST_PLACES = 4
-_MOST_BESIDE = 12
-# Other operands are many, and what comes after them is tried as well.
-_MOST_OPERANDS = 160
-# Of one group of proposals.
-_MOST_OF_A_LINE = 24
+# A run of what fails that takes longer is not made for every edit of a line at a place.
+_SLOW = 0.02
+_SECONDS_AT_PLACES = 2.0
 
 
 def line_edits(looking: Looking) -> Iterator[Mistake]:
@@ -66,9 +63,11 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
   if not sources or not again.can_judge():
     return
   places = [looking.place(source) for source in sources[:_MOST_PLACES]]
-  until = time.perf_counter() + _SECONDS
   mending, judged = 0, 0
-  for line, proposal in _proposed(looking, again.behind, places):
+  proposed = ProposedEdits(looking, again.behind, places)
+  until = time.perf_counter() + _SECONDS
+  near = again.mending_places(places, proposed) if again.seconds > _SLOW else ()
+  for line, proposal in itertools.chain(near, proposed.all()):
     if time.perf_counter() > until or mending == _MOST_MENDING:
       return
     is_judged = proposal.is_setting and looking.is_of_step and judged < _MOST_JUDGED
@@ -100,75 +99,6 @@ def step_edits(looking: Looking) -> Iterator[Mistake]:
     yield _mistake(looking, (None, None), place, line, proposal)
 
 
-def _proposed(
-  looking: Looking, behind: Collection[int], places: Sequence[Place]
-) -> Iterator[tuple[Line, Proposal]]:
-  """Yields proposals: those of settings, then the others, both for the lines at places first."""
-  tf1, graph = looking.tf1.op_graph, looking.tf2.op_graph
-  at = [one for place in places for one in _all_lines_at(graph, place)]
-  beside = [one for place in places for one in _lines_beside(looking, place)]
-  shown = [*dict.fromkeys((*at, *beside))]
-  at_places, others = list[Line](), list[Line]()
-  for line in lines_of_code(graph, behind):
-    (at_places if line.place in shown else others).append(line)
-  at_places.sort(key=lambda line: shown.index(line.place))
-  proposals = Proposals(looking.tf1.op_graph, graph)
-  both = [(lines, [proposals.of(line) for line in lines]) for lines in (at_places, others)]
-  # Numbers and attributes are few, and may be anywhere before a long part without partners.
-  for lines, by_line in both:
-    yield from _in_turn(lines, [itertools.islice(groups, OF_SETTINGS) for groups in by_line])
-  lines, _ = both[0]
-  operands = OtherOperands(graph, [*at_places, *others], behind)
-  further = [
-    [
-      [*near_kinds(line, proposals), *other_means(line), *slopes(tf1, line)],
-      [*operands.exchanged(line), *operands.of(line)],
-    ]
-    for line in lines
-  ]
-  yield from itertools.islice(_in_turn(lines, [iter(groups) for groups in further]), _MOST_OPERANDS)
-  for lines, by_line in both:
-    yield from _in_turn(lines, by_line)
-
-
-def _all_lines_at(graph: OpGraph, place: Place) -> list[tuple[str, int]]:
-  """Returns the lines at a place: those that are shown, then all others."""
-  region = place.source.regions.tf2
-  sources = (graph.ops[n].source for n in (*region.inner[::-1], region.end))
-  return [*lines_at(place), *(one.at for one in sources if one is not None)]
-
-
-def _lines_beside(looking: Looking, place: Place) -> Iterator[tuple[str, int]]:
-  """Yields the lines of what the port puts together with what a place yields, up to a partner.
-
-  Of a mask, say, that it multiplies by where tf1 has masked before.
-  """
-  graph, partners = looking.tf2.op_graph, looking.divergence.pairing.tf1_of
-  consumers = graph.consumers()
-  seen, pending = set[int](), [place.source.regions.tf2.end]
-  while pending and len(seen) < _MOST_BESIDE:
-    n = pending.pop(0)
-    # What follows a place, and what else that reads.
-    behind = {one for one in graph.ancestors([n]) if partners[one] is None} if n in seen else set()
-    for one in sorted(behind, reverse=True)[:_MOST_BESIDE]:
-      line = graph.ops[one].source
-      if line is not None and not graph.ops[one].is_leaf:
-        yield line.at
-    further = [one for one, _ in consumers[n] if partners[one] is None and one not in seen]
-    seen.update(further)
-    pending += further
-
-
-def _in_turn(
-  lines: Sequence[Line], by_line: Sequence[Iterator[Sequence[Proposal]]]
-) -> Iterator[tuple[Line, Proposal]]:
-  """Yields the first group of proposals of all lines, then the second one of all, and so on."""
-  for group in itertools.zip_longest(*by_line, fillvalue=()):
-    for row in itertools.zip_longest(*(known[:_MOST_OF_A_LINE] for known in group)):
-      found = zip(lines, row, strict=True)
-      yield from ((line, proposal) for line, proposal in found if proposal is not None)
-
-
 class _Again:
   """Computes what fails again, with operations of the port changed."""
 
@@ -195,6 +125,7 @@ class _Again:
     self._wanted: list[np.ndarray] = []
     self._apart: list[Agreement] = []
     self._fails: list[bool] = []
+    self.seconds = 0.0  # that a run of what fails takes
 
   @property
   def only_gradients(self) -> bool:
@@ -225,7 +156,9 @@ class _Again:
     yielded = values[len(known) :]
     self._apart = [agreement(*pair) for pair in zip(self._wanted, yielded, strict=True)]
     self._fails = [not is_left(one, one) for one in self._apart]
+    start = time.perf_counter()
     again = self.computed(self._ends, ())
+    self.seconds = time.perf_counter() - start
     return again is not None and all(
       one.shape == two.shape and agreement(one, two).is_rounding
       for one, two in zip(yielded, again, strict=True)
@@ -259,8 +192,11 @@ class _Again:
           after.add(n)
           pending.append(n)
     positions = {tensor: n for n, op in enumerate(graph.ops) for tensor in op.tensors}
-    read = (tensor for change in changes for _, tensor in change.other)
-    given |= {name: self._values[name] for name in read if positions[name] not in after}
+    read = [tensor for change in changes for _, tensor in change.other]
+    read += [one.tensor for change in changes for one in change.inserted if one.tensor]
+    # What nothing that fails is computed from has no value here.
+    known = (name for name in read if positions[name] not in after and name in self._values)
+    given |= {name: self._values[name] for name in known}
     return given
 
   def mends(self, changes: Sequence[NodeChange]) -> bool:
@@ -274,6 +210,29 @@ class _Again:
       return False
     graph = self._tf2.op_graph
     return decides_alike(self._tf1, graph, self._positions, changes, self.computed)
+
+  def mending_places(
+    self, places: Sequence[Place], proposed: ProposedEdits
+  ) -> Iterator[tuple[Line, Proposal]]:
+    """Yields edits of the lines of places with which these yield what tf1 does.
+
+    Args:
+      places: where the search has found a difference.
+      proposed: edits.
+    """
+    graph, until = self._tf2.op_graph, time.perf_counter() + _SECONDS_AT_PLACES
+    for place in places:
+      source = place.source
+      end = graph.ops[source.regions.tf2.end]
+      if source.output is None or source.regions.tf2.end not in self.behind:
+        continue
+      for line, proposal in proposed.at(place):
+        if time.perf_counter() > until:
+          return
+        found = self.computed([end.tensors[source.output]], proposal.changes)
+        is_alike = found is not None and found[0].shape == source.tf2.shape
+        if found is not None and is_alike and explains(source, found[0]):
+          yield line, proposal
 
   def apart(self, changes: Sequence[NodeChange]) -> float:
     """Returns how far apart what fails is with operations changed, relative to tf1's."""
@@ -316,7 +275,8 @@ def _mistake(
   """
   op = _changed_op(line, proposal)
   known = None if proposal.like is None else looking.tf1.op_graph.ops[proposal.like]
-  both, text = (proposal.tf1, proposal.tf2), proposal.text
+  both = proposal.tf1, proposal.tf2
+  text = proposal.text + without_inputs(looking.tf2.op_graph, proposal.changes)
   said = GraphDifference(GraphAspect.CORRECTED, op.name, op.op_type, proposal.what, *both, text)
   repair = Repair(changes=proposal.changes, transplants=proposal.transplants)
   return correction(place, op, known, said, outputs, repair, line.graph)

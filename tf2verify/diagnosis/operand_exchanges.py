@@ -24,6 +24,7 @@ from tf2verify.diagnosis.patterns.op_text import op_text
 from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, VARIABLE, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Repair
@@ -138,15 +139,14 @@ def _at_line(graph: OpGraph, line: Line) -> Iterator[Sequence[_Round]]:
   if not runs or len(runs) > MOST_ROUNDS:
     return
   read = [read_by(graph, run) for run in runs]
+  most = max(read, key=len)
   found: list[list[_Round]] = []
-  for one, other in itertools.combinations(list(read[0])[:_MOST_TENSORS], 2):
-    of_both = read[0][one], read[0][other]
-    rounds = [
-      made
-      for run, keys in zip(runs, read, strict=True)
-      if (made := _round(graph, run, keys, of_both)) is not None
-    ]
-    if len(rounds) == len(runs):
+  for of_both in itertools.combinations([*most.values()][:_MOST_TENSORS], 2):
+    # The first of some layers may read one tensor as both, which stays so.
+    pairs = [(run, keys) for run, keys in zip(runs, read, strict=True) if not _one(keys, of_both)]
+    made = [_round(graph, run, keys, of_both) for run, keys in pairs]
+    rounds = [one for one in made if one is not None]
+    if rounds and len(rounds) == len(pairs):
       found.append(rounds)
   yield from found
   if len(runs) > 1:
@@ -173,6 +173,13 @@ def read_by(graph: OpGraph, run: Sequence[int]) -> dict[TensorKey, list[_Reader]
       if key[0] not in inside and op.op_type != CONSTANT and not is_opaque(op.outputs[key[1]][0]):
         found.setdefault(key, []).append((number, slot))
   return found
+
+
+def _one(
+  read: dict[TensorKey, list[_Reader]], of_both: tuple[list[_Reader], list[_Reader]]
+) -> bool:
+  """Returns whether a run of a line reads one tensor at two places."""
+  return any(sorted((*of_both[0], *of_both[1])) == readers for readers in read.values())
 
 
 def _round(
@@ -285,9 +292,22 @@ def _where(graph: OpGraph, rounds: Sequence[_Round]) -> str:
   readers = sorted(n for one in rounds for known in one.readers for n, _ in known)
   lines = [line for n in readers if (line := graph.ops[n].source) is not None]
   shown = list(dict.fromkeys(line.short for line in lines))[:_MOST_LINES]
+  calls = _calls(graph, lines, rounds)
+  by = f' (or at {", ".join(calls[:_MOST_LINES])}, which calls it)' if calls else ''
   if len(shown) == 1 and len(rounds) > 1:
-    return f' at {shown[0]}, each of the {len(rounds)} times that it runs'
-  return f' at {", ".join(shown)}' if shown else ''
+    return f' at {shown[0]}{by}, each of the {len(rounds)} times that it runs'
+  return f' at {", ".join(shown)}{by}' if shown else ''
+
+
+def _calls(graph: OpGraph, lines: Sequence[SourceLine], rounds: Sequence[_Round]) -> list[str]:
+  """Returns what calls the function of some lines with two tensors; nothing if it has made one."""
+  functions = {(line.path, line.function) for line in lines}
+  ops = (graph.ops[n] for one in rounds for n, _ in one.tensors)
+  made = {op.source for op in ops if op.op_type != INPUT} - set(lines)
+  known = {None if line is None else (line.path, line.function) for line in made}
+  if len(functions) > 1 or None in known or functions & known:
+    return []
+  return list(dict.fromkeys(line.callers[0].short for line in lines if line.callers))
 
 
 def _text(graph: OpGraph, key: TensorKey) -> str:

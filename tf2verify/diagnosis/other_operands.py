@@ -13,14 +13,15 @@ from collections.abc import Collection, Iterator, Sequence
 from tf2verify.diagnosis.code_lines import Line, Proposal
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.operand_exchanges import MOST_ROUNDS, read_by, runs_of
-from tf2verify.diagnosis.patterns.reads import tensor_text
-from tf2verify.records.op_graph import CONSTANT, INPUT, VARIABLE, NodeChange, OpGraph, TensorKey
+from tf2verify.diagnosis.patterns.reads import text_with_line
+from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward
 
 # One for each time that a line runs.
 _Tensors = tuple[TensorKey, ...]
 _Reader = tuple[int, int]
 _MOST_OTHERS = 24
+_MOST_INPUTS = 2
 # Of these, two on one line may have each other's operands.
 _ARITHMETIC = ('Mul', 'RealDiv', 'MatMul', 'BatchMatMulV2', 'Maximum', 'Minimum', 'Pow')
 
@@ -49,6 +50,15 @@ class OtherOperands:
     """Yields other tensors for each that a line reads, the nearest first."""
     for runs in self._runs(line):
       yield from self._in_runs(runs)
+
+  def like(self, own: Sequence[TensorKey], readers: Sequence[int]) -> list[_Tensors]:
+    """Returns tensors that are like some, and there before some operations, the nearest first.
+
+    Args:
+      own: the tensors, one for each time that a line runs.
+      readers: positions of the operations, one for each.
+    """
+    return self._others(tuple(own), [[n] for n in readers])
 
   def exchanged(self, line: Line) -> Iterator[Proposal]:
     """Yields two operations of a line that each read what the other one reads: `1 - f` for `f`."""
@@ -94,7 +104,9 @@ class OtherOperands:
     ops = self._graph.ops
     both = [ops[runs[0][number]] for number, _ in (one, other)]
     slots = one[1], other[1]
-    read = [self._text(op.inputs[slot]) for op, slot in zip(both, slots, strict=True)]
+    read = [
+      text_with_line(self._graph, op.inputs[slot]) for op, slot in zip(both, slots, strict=True)
+    ]
     more = f', each of the {len(runs)} times that the line runs' if len(runs) > 1 else ''
     text = (
       f'{both[0].name} ({both[0].op_type}) reads {read[0]} and {both[1].name} reads {read[1]} in '
@@ -191,7 +203,7 @@ class OtherOperands:
     number, slot = readers[0]
     op = ops[runs[0][number]]
     name = op.input_name(slot)
-    one, other = (self._text(key[0]) for key in (others, own))
+    one, other = (text_with_line(self._graph, key[0]) for key in (others, own))
     more = f', each of the {len(runs)} times that it runs' if len(runs) > 1 else ''
     text = (
       f'{op.name} ({op.op_type}) reads {other} as {name} in the port; with {one} it yields what '
@@ -199,10 +211,29 @@ class OtherOperands:
     )
     return Proposal(changes, one, other, text, what=name)
 
-  def _text(self, key: TensorKey) -> str:
-    """Returns what a tensor is called, with the line that makes it."""
-    op = self._graph.ops[key[0]]
-    name = tensor_text(self._graph, key)
-    if op.op_type in (INPUT, VARIABLE) or op.source is None:
-      return name
-    return f'{name} ({op.source.short})'
+
+def without_inputs(graph: OpGraph, changes: Sequence[NodeChange]) -> str:
+  """Returns which inputs what is read is computed without, as an addition to the text of an edit.
+
+  Args:
+    graph: of the port.
+    changes: the edit; only what reads another tensor counts.
+  """
+  positions = {op.name: n for n, op in enumerate(graph.ops)}
+  # A target has the tensors of what it names.
+  forward = [(n, op) for n, op in enumerate(graph.ops) if op.op_type != TARGET]
+  makers = {tensor: n for n, op in forward for tensor in op.tensors}
+  for change in changes:
+    for slot, tensor in change.other:
+      read, other = graph.ops[positions[change.op]].inputs[slot], makers[tensor]
+      own, wanted = (_inputs_behind(graph, n) for n in (read[0], other))
+      missing = sorted(wanted - own)
+      if own and own < wanted and len(missing) <= _MOST_INPUTS:
+        names = ' and '.join(f'the input {name}' for name in missing)
+        return f'; the former is computed without {names}, the latter with'
+  return ''
+
+
+def _inputs_behind(graph: OpGraph, position: int) -> set[str]:
+  ops = (graph.ops[n] for n in graph.ancestors([position]))
+  return {op.name for op in ops if op.op_type == INPUT}

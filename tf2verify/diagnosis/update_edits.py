@@ -62,7 +62,7 @@ def _other_times(part: UpdatePart) -> list[Rewired]:
   found: dict[object, Rewired] = {}
   for n in part.from_the_end(reads.keys() & set(part.positions)):
     op = graph.ops[n]
-    line = None if op.source is None else (op.source.path, op.source.line)
+    line = None if op.source is None else op.source.at
     for slot, name, other, is_old in reads[n]:
       one, two = ('after', 'before') if is_old else ('before', 'after')
       text = (

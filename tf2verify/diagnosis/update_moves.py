@@ -110,7 +110,7 @@ class _Walk:
 
   def _kind(self, position: int) -> tuple[object, ...]:
     op = self._graph.ops[position]
-    return op.op_type, None if op.source is None else (op.source.path, op.source.line)
+    return op.op_type, None if op.source is None else op.source.at
 
   def _is_block(self, block: Sequence[tuple[int, int]]) -> bool:
     """Returns whether operations are of one line, change something, and are whole functions.

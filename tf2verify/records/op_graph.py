@@ -90,6 +90,11 @@ class Inserted:
   number: float | None = None
   tensor: str = ''
   order: tuple[int, ...] = ()
+  # The shapes that the input has before and after that, -1 for one size; () for those of the graph.
+  apart: tuple[int, ...] = ()
+  joined: tuple[int, ...] = ()
+  # The operand is a slice of the tensor, as this operation takes one.
+  sliced_as: str = ''
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,6 +12,8 @@ _COMPUTED: dict[str, Callable[..., np.ndarray]] = {
   'Add': np.add,
   'AddV2': np.add,
   'Div': np.divide,
+  'FloorDiv': np.floor_divide,
+  'FloorMod': np.mod,
   'Identity': np.asarray,
   'Maximum': np.maximum,
   'Minimum': np.minimum,

@@ -241,3 +241,12 @@ def tensor_text(graph: OpGraph, key: TensorKey) -> str:
     return f'variable {op.name}'
   number = f', output {key[1]}' if len(op.tensors) > 1 else ''
   return f'{op.name}{number}'
+
+
+def text_with_line(graph: OpGraph, key: TensorKey) -> str:
+  """Returns the same with the line that makes the tensor."""
+  op = graph.ops[key[0]]
+  name = tensor_text(graph, key)
+  return (
+    name if op.op_type in (INPUT, VARIABLE) or op.source is None else f'{name} ({op.source.short})'
+  )

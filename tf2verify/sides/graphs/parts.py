@@ -79,7 +79,9 @@ class Part:
     for change in changes:
       for one in change.inserted:
         operand = self._input(one.tensor) if one.tensor else ''
-        self.nodes += insert(copied, one, operand)
+        cut = self._nodes[one.sliced_as] if one.sliced_as else None
+        bounds = [] if cut is None else [self._input(with_output(name)) for name in bounds_of(cut)]
+        self.nodes += insert(copied, one, operand, cut, bounds)
     if node.op == _GATHER and self._is_given(data[0]):
       self._gather_from_value(copied)
     for attribute in ('_class', '_output_shapes'):
@@ -155,13 +157,17 @@ class Part:
     return str(node.name)
 
 
-def insert(node: Any, one: Inserted, operand: str = '') -> list[Any]:
+def insert(
+  node: Any, one: Inserted, operand: str = '', cut: Any = None, bounds: Sequence[str] = ()
+) -> list[Any]:
   """Has an input of a NodeDef pass through another operation.
 
   Args:
     node: the NodeDef; its data inputs come first.
     one: what is inserted.
     operand: the tensor that is its second operand, where that is one.
+    cut: the NodeDef as which the operand is sliced; None for the whole operand.
+    bounds: what that reads besides the tensor.
 
   Returns:
     The NodeDefs that this adds to the graph. They are of 32 bits.
@@ -172,23 +178,53 @@ def insert(node: Any, one: Inserted, operand: str = '') -> list[Any]:
   if one.slot >= len(node.input) or node.input[one.slot].startswith('^'):
     raise KeyError(f'input {one.slot}')
   name = f'{node.name}/tf2verify_inserted_{one.slot}'
-  made = v1.NodeDef(name=name, op=one.op_type, input=[node.input[one.slot]])
+  added: list[Any] = []
+  read = node.input[one.slot]
+  if one.apart:
+    read = _reshaped(added, f'{name}/apart', read, one.apart)
+  if cut is not None:
+    sliced = v1.NodeDef(name=f'{name}/slice', op=cut.op, input=[operand, *bounds])
+    for attribute in cut.attr:
+      if not attribute.startswith('_'):
+        sliced.attr[attribute].CopyFrom(cut.attr[attribute])
+    added.append(sliced)
+    operand = sliced.name
+  made = v1.NodeDef(name=name, op=one.op_type, input=[read])
   made.attr['T'].type = tf.float32.as_datatype_enum
-  added = [made]
-  constant = None if one.number is None else np.asarray(one.number, np.float32)
+  added.append(made)
   if one.order:
-    constant = np.asarray(one.order, np.int32)
     made.attr['Tperm'].type = tf.int32.as_datatype_enum
-  if constant is not None:
-    known = v1.NodeDef(name=f'{name}/number', op='Const')
-    known.attr['dtype'].type = tf.as_dtype(constant.dtype).as_datatype_enum
-    known.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(constant))
-    added.append(known)
-    operand = known.name
+    operand = _constant(added, f'{name}/number', np.asarray(one.order, np.int32))
+  elif one.number is not None:
+    operand = _constant(added, f'{name}/number', np.asarray(one.number, np.float32))
   if operand:
     made.input.append(operand)
-  node.input[one.slot] = name
+  node.input[one.slot] = (
+    _reshaped(added, f'{name}/joined', name, one.joined) if one.joined else name
+  )
   return added
+
+
+def bounds_of(cut: Any) -> list[str]:
+  """Returns what the NodeDef of a slice reads besides the tensor."""
+  return [name for name in cut.input if not name.startswith('^')][1:]
+
+
+def _constant(added: list[Any], name: str, value: np.ndarray) -> str:
+  known = v1.NodeDef(name=name, op='Const')
+  known.attr['dtype'].type = tf.as_dtype(value.dtype).as_datatype_enum
+  known.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
+  added.append(known)
+  return name
+
+
+def _reshaped(added: list[Any], name: str, read: str, shape: Sequence[int]) -> str:
+  size = _constant(added, f'{name}/shape', np.asarray(shape, np.int32))
+  made = v1.NodeDef(name=name, op='Reshape', input=[read, size])
+  made.attr['T'].type = tf.float32.as_datatype_enum
+  made.attr['Tshape'].type = tf.int32.as_datatype_enum
+  added.append(made)
+  return name
 
 
 def set_kind(node: Any, change: NodeChange) -> None:

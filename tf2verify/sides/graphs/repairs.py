@@ -8,9 +8,17 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
-from tf2verify.records.op_graph import CHOICE, STOPS, TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import (
+  CHOICE,
+  STOPS,
+  TARGET,
+  Inserted,
+  NodeChange,
+  OpGraph,
+  TensorKey,
+)
 from tf2verify.sides.graphs.inlining import is_in_branch
-from tf2verify.sides.graphs.parts import insert, set_attribute, set_kind
+from tf2verify.sides.graphs.parts import bounds_of, insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.update_kinds import turned
 from tf2verify.sides.graphs.whole_reductions import with_ranks_followed
@@ -266,7 +274,7 @@ def _change(graph_def: Any, change: NodeChange) -> None:
     for attribute, value in change.attributes:
       set_attribute(node.attr[attribute], value)
     set_kind(node, change)
-    added = [made for one in change.inserted for made in insert(node, one, one.tensor)]
+    added = [made for one in change.inserted for made in _inserted(graph_def, node, one)]
   except (KeyError, TypeError, ValueError) as error:
     raise CannotRepair(f'{change.op} takes no such attribute: {error}') from error
   graph_def.node.extend(added)
@@ -281,6 +289,11 @@ def _change(graph_def: Any, change: NodeChange) -> None:
     constant.attr['dtype'].type = tf.as_dtype(array.dtype).as_datatype_enum
     constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(array))
     node.input[data[slot]] = constant.name
+
+
+def _inserted(graph_def: Any, node: Any, one: Inserted) -> list[Any]:
+  cut = _named(graph_def, one.sliced_as) if one.sliced_as else None
+  return insert(node, one, one.tensor, cut, [] if cut is None else bounds_of(cut))
 
 
 def _pass(node: Any) -> None:

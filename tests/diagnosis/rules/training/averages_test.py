@@ -114,6 +114,19 @@ class MovingAverageTest(absltest.TestCase):
     found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))
     self.assertIn('no step of the port updates the moving averages of', found.text)
 
+  def test_in_every_other_step(self):
+    """As an average that is updated only where accumulated gradients are applied."""
+
+    def rests_later(number):
+      return 1.0 if number == 2 else 0.9
+
+    found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', rests_later), number=2)
+    self.assertIn('the port leaves its moving averages (EMA) as they are at step 2', found.text)
+    self.assertIn('update them in every step', found.text)
+    self.assertNotIn('no variable', found.text)  # which all move there
+    found = cause(averaged('tf1', rests_later), averaged('tf2', lambda _: 0.9), number=2)
+    self.assertIn('TF1 leaves its moving averages (EMA) as they are at step 2', found.text)
+
   def test_before_the_update_of_a_variable_that_hardly_moves(self):
     """What storing its average leaves is more than a thousandth of its movement."""
 

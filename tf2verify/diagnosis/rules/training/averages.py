@@ -6,10 +6,17 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
+from tf2verify.diagnosis.rules.training.resting_averages import (
+  at_rest,
+  rests_there,
+  shadows_of,
+  slots_around,
+  values_after,
+)
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
-from tf2verify.records.training import Slot, TrainingRun
-from tf2verify.relation.shadows import SHADOW, SHADOW_OF
+from tf2verify.records.training import TrainingRun
+from tf2verify.relation.shadows import SHADOW
 
 _Array = np.ndarray[Any, Any]
 # Units in the last place of a float32 that a value and its average are off.
@@ -104,7 +111,7 @@ def _moves_otherwise(pair: StepPair) -> bool:
 
 def moving_average(evidence: TrainingEvidence) -> Cause | None:
   """Names the decays in effect at the step, as the shadows of both sides show them."""
-  found = _zero_start(evidence) or _at_rest(evidence)
+  found = _zero_start(evidence) or at_rest(evidence)
   if found is not None:
     return found
   late, late_port = _late(evidence, 'tf1'), _late(evidence, 'tf2')
@@ -118,26 +125,9 @@ def moving_average(evidence: TrainingEvidence) -> Cause | None:
     return _lag(late)
   if abs(one - other) <= _CLOSE:
     return None
-  if evidence.number == 1 and abs(other) <= _CLOSE:
-    return Cause(
-      'the moving averages of the port start at the values after the first step, those of TF1 at '
-      'the values before it: tf.train.ExponentialMovingAverage makes them when it is applied; call '
-      'its apply once before the first step',
-      explains=(About.SHADOWS,),
-    )
-  if evidence.number == 1 and abs(other - 1) <= _CLOSE * abs(one - 1):
-    return Cause(
-      'after the first step the moving averages of the port are still the values before it: they '
-      'are applied before the update, those of TF1 after it; apply them after apply_gradients',
-      explains=(About.SHADOWS,),
-    )
-  if evidence.number == 1 and abs(one - 1) <= _CLOSE * abs(other - 1):
-    return Cause(
-      'after the first step the moving averages of TF1 are still the values before it, those of '
-      'the port are not: TF1 applies them before the update, or nothing orders the two; apply them '
-      'before apply_gradients if the model in production has that',
-      explains=(About.SHADOWS,),
-    )
+  found = _from_the_start(evidence, one, other) or rests_there(evidence, one, other)
+  if found is not None:
+    return found
   text = (
     f'at step {evidence.number} the decay of the moving averages (EMA) is {number_text(one)} in '
     f'TF1 (the decay in effect) and {number_text(other)} in the port'
@@ -166,6 +156,33 @@ def moving_average(evidence: TrainingEvidence) -> Cause | None:
   return Cause(text, explains=(About.SHADOWS,))
 
 
+def _from_the_start(evidence: TrainingEvidence, one: float, other: float) -> Cause | None:
+  """Names averages that start elsewhere, or are applied before the update, by their first step."""
+  if evidence.number > 1:
+    return None
+  if abs(other) <= _CLOSE:
+    return Cause(
+      'the moving averages of the port start at the values after the first step, those of TF1 at '
+      'the values before it: tf.train.ExponentialMovingAverage makes them when it is applied; call '
+      'its apply once before the first step',
+      explains=(About.SHADOWS,),
+    )
+  if abs(other - 1) <= _CLOSE * abs(one - 1):
+    return Cause(
+      'after the first step the moving averages of the port are still the values before it: they '
+      'are applied before the update, those of TF1 after it; apply them after apply_gradients',
+      explains=(About.SHADOWS,),
+    )
+  if abs(one - 1) <= _CLOSE * abs(other - 1):
+    return Cause(
+      'after the first step the moving averages of TF1 are still the values before it, those of '
+      'the port are not: TF1 applies them before the update, or nothing orders the two; apply them '
+      'before apply_gradients if the model in production has that',
+      explains=(About.SHADOWS,),
+    )
+  return None
+
+
 def _zero_start(evidence: TrainingEvidence) -> Cause | None:
   """Names the side whose averages start at zero: a step later, all are a share of the variables."""
   shares = [_share_of_values(run) for run in (evidence.tf1, evidence.tf2)]
@@ -187,47 +204,9 @@ def _zero_start(evidence: TrainingEvidence) -> Cause | None:
   )
 
 
-def _at_rest(evidence: TrainingEvidence) -> Cause | None:
-  """Names averages that no step of the port changes, though their variables and TF1's move."""
-  later = range(evidence.number + 1, len(evidence.tf2.steps) + 1)
-  known = [n for n in later if evidence.tf2.steps[n - 1].slots]  # most steps keep no arrays
-  rests = [_resting(evidence.tf2, n) for n in (evidence.number, *known)]
-  resting = evidence.by_tf1(set.intersection(*rests))
-  moving = _shadows(evidence.steps[0].slots).keys() - _resting(evidence.tf1, evidence.number)
-  moved = evidence.moved_later[1]
-  names = [n for n, _ in evidence.pairs if n in resting & moving and SHADOW_OF + n not in moved]
-  if not names or not later:
-    return None  # averages that are applied before the update rest in the first step alone
-  elements = sum(_shadows(evidence.steps[0].slots)[name].size for name in names)
-  others = len(evidence.by_tf1(_shadows(evidence.steps[1].slots))) > len(names)
-  return Cause(
-    f'no step of the port updates the moving averages of {listed(names)}, those of TF1 follow '
-    f'their variables{": the port updates its other averages only" if others else ""}; give apply '
-    '(or what updates the averages by hand) these variables in each step as well',
-    explains=(About.SHADOWS,),
-    variables=tuple(names),
-    numbers=f'{elements:,} elements of the averages are unchanged after {len(later) + 1} steps',
-  )
-
-
-def _resting(run: TrainingRun, number: int) -> set[str]:
-  """Returns variables whose averages a step leaves as they were, and away from the variables."""
-  before, after = (_shadows(slots) for slots in _slots_around(run, number))
-  values, values_before = _values(run, number), _values(run, number - 1)
-  starts = {**values_before, **before}
-  return {
-    name
-    for name, shadow in after.items()
-    if name in values
-    and name in starts
-    and np.array_equal(shadow, starts[name])
-    and not np.array_equal(shadow, values[name])
-  }
-
-
 def _share_of_values(run: TrainingRun) -> float | None:
   """Returns by what number all shadows are their variables after the first step, if it is one."""
-  shadows, values = _shadows(run.steps[0].slots), _values(run, 1)
+  shadows, values = shadows_of(run.steps[0].slots), values_after(run, 1)
   pairs = [
     (shadow.astype(np.float64), values[name].astype(np.float64))
     for name, shadow in shadows.items()
@@ -251,8 +230,8 @@ def _late(evidence: TrainingEvidence, side: str) -> frozenset[str]:
   run = evidence.tf1 if side == 'tf1' else evidence.tf2
   if evidence.number != 1:
     return frozenset()
-  after, before = (_shadows(slots) for slots in (run.steps[0].slots, run.slots_before))
-  values, values_before = _values(run, 1), _values(run, 0)
+  after, before = (shadows_of(slots) for slots in (run.steps[0].slots, run.slots_before))
+  values, values_before = values_after(run, 1), values_after(run, 0)
   moving = {
     name: values_before[name]
     for name in after.keys() & values.keys() & values_before.keys()
@@ -300,12 +279,12 @@ def _missing(evidence: TrainingEvidence) -> Cause | None:
 
 def _start_after(evidence: TrainingEvidence) -> bool:
   """Returns whether the port makes its averages after the first step, of the values of then."""
-  after, values = _shadows(evidence.steps[1].slots), _values(evidence.tf2, evidence.number)
+  after, values = shadows_of(evidence.steps[1].slots), values_after(evidence.tf2, evidence.number)
   return (
     evidence.number == 1
     and any(
       not _is_as_stored(values[name], start)
-      for name, start in _values(evidence.tf2, 0).items()
+      for name, start in values_after(evidence.tf2, 0).items()
       if name in after
     )
     and all(name in values and _is_as_stored(after[name], values[name]) for name in after)
@@ -347,8 +326,8 @@ def _distances(
 
   And how far storing them may put that off.
   """
-  before, after = (_shadows(slots) for slots in _slots_around(run, number))
-  values, values_before = _values(run, number), _values(run, number - 1)
+  before, after = (shadows_of(slots) for slots in slots_around(run, number))
+  values, values_before = values_after(run, number), values_after(run, number - 1)
   for name, shadow in after.items():
     value = None if name in without else values.get(name)
     # One that is made in its first step starts at the value before it.
@@ -361,18 +340,3 @@ def _distances(
 def _ramp(updates: int) -> float:
   """`tf.train.ExponentialMovingAverage`, below its decay."""
   return (1 + updates) / (10 + updates)
-
-
-def _slots_around(run: TrainingRun, number: int) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-  before = run.steps[number - 2].slots if number > 1 else run.slots_before
-  return before, run.steps[number - 1].slots
-
-
-def _shadows(slots: tuple[Slot, ...]) -> dict[str, _Array]:
-  return {s.variable: s.value for s in slots if s.role == SHADOW}
-
-
-def _values(run: TrainingRun, number: int) -> dict[str, _Array]:
-  """Returns the variables after a step; before the first one for 0."""
-  records = run.steps[number - 1].variables if number else run.values_before
-  return {r.name: r.value for r in records if r.value is not None}
