@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides.graphs.run import imported
+from tf2verify.sides.graphs.sessions import imported
 from tf2verify.sides.graphs.unrolled_loops import take_apart
 
 v1 = tf.compat.v1

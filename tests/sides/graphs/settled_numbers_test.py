@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tf2verify.sides.graphs import settled_numbers
-from tf2verify.sides.graphs.run import imported, open_session
+from tf2verify.sides.graphs.sessions import imported, open_session
 
 v1 = tf.compat.v1
 

@@ -9,7 +9,7 @@ from absl.testing import absltest
 from tests.stages.losses.loss_lines_test import line_of
 from tf2verify.sides.graphs import unrolled_loops
 from tf2verify.sides.graphs.inlining import operation
-from tf2verify.sides.graphs.run import imported
+from tf2verify.sides.graphs.sessions import imported
 from tf2verify.sides.graphs.unrolled_loops import with_unrolled_loops
 from tf2verify.sides.graphs.user_sources import user_source
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tf2verify.sides.graphs.double_precision import widen
-from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.graphs.sessions import open_session
 
 _SHAPE = (3, 4, 5, 2)
 _RANDOM = np.random.RandomState(1)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference.graph_ops import reached
 from tf2verify.sides.graphs.extraction import behind
-from tf2verify.sides.graphs.run import imported, open_session
+from tf2verify.sides.graphs.sessions import imported, open_session
 from tf2verify.sides.graphs.settled_numbers import settle
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.tensorflow_internals import graphs
@@ -76,7 +76,7 @@ class NumbersRead:
     if id(tensor) in self._known:
       return self._known[id(tensor)][1]
     if tensor.graph is not self._graph:
-      raise CannotBeRead(f'{tensor.name} is not of the graph that is traced')
+      raise CannotBeRead(f'{tensor.name} is no number of the graph that is traced')
     if tensor.shape.rank != 0:
       return self._value_of_array(tensor)
     found = value_by_shapes(tensor)

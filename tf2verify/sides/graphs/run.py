@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.environment import time_limit
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
 from tf2verify.reference.random_draws import draws_in_functions
@@ -17,36 +16,10 @@ from tf2verify.sides.graphs.extraction import called
 from tf2verify.sides.graphs.inlining import with_output
 from tf2verify.sides.graphs.late_reads import is_reference, late_reads, may_write, run_for
 from tf2verify.sides.graphs.parts import Part
-from tf2verify.sides.graphs.places import place_anywhere
 from tf2verify.sides.graphs.ranks import keeps_ranks, refuse_unknown_ranks
+from tf2verify.sides.graphs.sessions import imported, open_session
 
 v1 = tf.compat.v1
-
-
-def open_session(graph: tf.Graph) -> Any:
-  """Opens a session that runs a graph as it was built.
-
-  Grappler's rewriting (convolution, batch norm and relu fused into one kernel,
-  constants folded) rounds differently than the same ops one by one, which is what
-  the port runs eagerly. Without it both sides run the same kernels, and a
-  difference is the port's.
-  """
-  config = v1.ConfigProto()
-  config.graph_options.rewrite_options.disable_meta_optimizer = True
-  config.graph_options.optimizer_options.opt_level = v1.OptimizerOptions.L0
-  left = time_limit.seconds_left()
-  if left is not None:  # a loop that never ends is cancelled then
-    config.operation_timeout_in_ms = max(1, round(1000 * left))
-  return v1.Session(graph=graph, config=config)
-
-
-def imported(graph_def: Any) -> tf.Graph:
-  """Returns the graph of a GraphDef."""
-  graph = tf.Graph()
-  place_anywhere(graph_def)
-  with graph.as_default():
-    tf.import_graph_def(graph_def, name='')
-  return graph
 
 
 class GraphRun:

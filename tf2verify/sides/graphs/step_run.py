@@ -16,7 +16,8 @@ from tf2verify.sides.graphs.given_variables import assignment, make_handle, prep
 from tf2verify.sides.graphs.inlining import condition_of, with_output
 from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
-from tf2verify.sides.graphs.run import GraphRun, imported, open_session
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.sessions import imported, open_session
 from tf2verify.sides.graphs.settled_numbers import (
   is_number,
   numbers_of_counts,

@@ -15,7 +15,7 @@ from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs import inlining
 from tf2verify.sides.graphs.apart_lists import with_lists_apart
 from tf2verify.sides.graphs.purity import calls_pure_functions
-from tf2verify.sides.graphs.run import imported
+from tf2verify.sides.graphs.sessions import imported
 from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
 from tf2verify.tensorflow_internals import graphs
 

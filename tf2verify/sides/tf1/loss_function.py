@@ -15,7 +15,8 @@ from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.reading import GraphReader, Target
-from tf2verify.sides.graphs.run import GraphRun, open_session
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.graphs.user_sources import user_source, user_source_behind
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state

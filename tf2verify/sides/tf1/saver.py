@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.sides import side
-from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.user_code import user_code

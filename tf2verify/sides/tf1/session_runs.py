@@ -13,7 +13,7 @@ from tf2verify.records.observation import (
 )
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, side
-from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient

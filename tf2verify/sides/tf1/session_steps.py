@@ -10,7 +10,7 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, side
-from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.set_aside_steps import start_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf1 import gradient_trials, session_values

@@ -10,7 +10,7 @@ from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides import side
 from tf2verify.sides.graphs.dataflow import reads_variables
 from tf2verify.sides.graphs.initial_draws import InitialDraw, draw_behind
-from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphVariable
 from tf2verify.sides.user_code import user_code

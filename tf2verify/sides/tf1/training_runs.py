@@ -13,7 +13,8 @@ from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, loss_function, side
 from tf2verify.sides.graphs.reading import Target
-from tf2verify.sides.graphs.run import GraphRun, open_session
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import GraphVariable

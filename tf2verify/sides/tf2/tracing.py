@@ -19,7 +19,8 @@ from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.numbers_read import Evaluates, NumbersRead, ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
-from tf2verify.sides.graphs.run import GraphRun, imported, open_session
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.sessions import imported, open_session
 from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.graphs.whole_writes import with_whole_writes, written_by
