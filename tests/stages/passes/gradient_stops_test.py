@@ -67,7 +67,7 @@ class GradientStopsTest(parameterized.TestCase):
 
   @parameterized.parameters(
     ('in_loop', lambda votes: votes, ('tf1 stops the gradient', 'where it is read by Einsum')),
-    ('at_last', stop, ('the port stops the gradient', 'Mul at')),
+    ('at_last', stop, ('the port stops the gradient', 'Mul (gradient_stops_test.py:')),
   )
   def test_one_of_a_loop(self, name, fault, words):
     class Case(Routed):
