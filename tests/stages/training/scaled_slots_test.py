@@ -77,6 +77,45 @@ class ScaledSlotsTest(absltest.TestCase):
     ((*_, counted), *_) = found.tables[0].rows
     self.assertEqual(counted, '2')
 
+  def test_averaged_weights_have_no_other_unit(self):
+    class Kept:
+      def __init__(self):
+        self.optimizer = keras.optimizers.SGD(0.05)
+        self.averages = []
+
+    class Case(Trained):
+      make_tf1_optimizer = tf2verify.EquivalenceCase.make_tf1_optimizer
+      slot_names = {'average': 'average'}
+
+      def make_tf1_train_op(self, loss):
+        variables = v1.trainable_variables()
+        with tf.control_dependencies([v1.train.GradientDescentOptimizer(0.05).minimize(loss)]):
+          after = [variable.read_value() for variable in variables]
+        zeros, kept = v1.zeros_initializer(), []
+        for variable, value in zip(variables, after, strict=True):
+          name = variable.op.name + '/average'
+          average = v1.get_variable(name, variable.shape, initializer=zeros, trainable=False)
+          kept.append(average.assign(value))
+        return tf.group(*kept)
+
+      def make_tf2_optimizer(self):
+        return Kept()
+
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        variables = layer.trainable_variables
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs), labels)
+        optimizer.optimizer.apply(tape.gradient(loss, variables), variables)
+        if not optimizer.averages:
+          zeros = [tf.zeros_like(v) for v in variables]
+          optimizer.averages = [tf.Variable(zero, name='average') for zero in zeros]
+        for average, variable in zip(optimizer.averages, variables, strict=True):
+          average.assign(0.5 * variable)
+        return loss
+
+    found = tf2verify.verify(Case, [_STAGE]).stages[-1]
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+
   def test_other_updates(self):
     found = self._found(0.11)
     self.assertIs(found.status, Status.FAILED, found.to_text())

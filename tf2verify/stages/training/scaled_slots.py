@@ -6,17 +6,21 @@ all steps agree, and what is kept is the same multiple everywhere, that is a uni
 
 import functools
 import operator
+from collections.abc import Iterable
 
 import numpy as np
 
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.observation import TensorRecord
 from tf2verify.relation.slots import is_known_role
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training.step_quantities import SLOT
 
 # Of the greatest element; and how close the multiples of two variables, or steps, are.
 _SAME = 1e-4
+# Cosine of the angle between averaged weights and weights.
+_ALIKE = 0.95
 _SHOWN = 6
 
 
@@ -29,20 +33,26 @@ class ScaledSlots:
     # By the number of a step, of how many tensors that was.
     self.counts: dict[int, int] = {}
 
-  def leave_out(self, part: Comparison, number: int) -> None:
+  def leave_out(self, part: Comparison, number: int, weights: Iterable[TensorRecord]) -> None:
     """Takes back what differs of a step, where that is such state alone.
+
+    State that has the direction of the weights is an average of them, which is there to be read in
+    place of them: it has no other unit.
 
     Args:
       part: what was compared so far; steps before this one agree.
       number: of the step.
+      weights: the variables of tf1 after it.
     """
+    known_weights = {record.name: record.value for record in weights}
     differences = list(part.differences)
     failed = {(one.quantity, one.name, one.run): one for one in part.failed_tensors()}
     scales = dict(self._scales)
     for difference in differences:
       known = failed.get((difference.quantity, difference.tf1_subject, difference.run))
-      role = difference.tf1_subject.partition(' of ')[0]
-      scale = None if known is None else _scale(known)
+      role, _, variable = difference.tf1_subject.partition(' of ')
+      is_average = known is not None and _are_alike(known.tf1, known_weights.get(variable))
+      scale = None if known is None or is_average else _scale(known)
       if difference.quantity != SLOT or is_known_role(role) or scale is None:
         return
       if abs(scales.setdefault(role, scale) - scale) > _SAME * abs(scale):
@@ -77,6 +87,15 @@ class ScaledSlots:
       f'large in the port as in TF1 after {steps}'
       for role, scale in self._scales.items()
     ]
+
+
+def _are_alike(state: np.ndarray, weights: object) -> bool:
+  """Returns whether state has the direction of the weights that it is kept for."""
+  if not isinstance(weights, np.ndarray) or weights.shape != state.shape or state.size < 2:
+    return False
+  one, other = state.astype(np.float64).ravel(), weights.astype(np.float64).ravel()
+  sizes = float(np.linalg.norm(one) * np.linalg.norm(other))
+  return bool(sizes and np.isfinite(sizes) and abs(one @ other) > _ALIKE * sizes)
 
 
 def _scale(known: FailedTensor) -> float | None:

@@ -226,7 +226,7 @@ class _Judge:
         again = self._moved.rerun(number), self._moved.here(number)
         part.excuse_rounding(self._steps.tf1, *again, further=self._with_64_bits(number))
         leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
-        self._scaled.leave_out(part, number)
+        self._scaled.leave_out(part, number, self._steps.tf1.steps[number - 1].variables)
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
         if part.differences:
@@ -288,7 +288,7 @@ class _Judge:
     """Returns what differs in a step of another run of the port, but for some elements."""
     part = self._compare(self._pairs_again(port, number), number, lambda p: p.without(where))
     part.excuse_rounding(self._moved.taken(), self._moved.rerun(number), self._moved.here(number))
-    ScaledSlots().leave_out(part, number)
+    ScaledSlots().leave_out(part, number, self._steps.tf1.steps[number - 1].variables)
     return part.differences
 
   def _whose(self, parted: int) -> str:
