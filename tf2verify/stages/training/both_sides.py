@@ -25,6 +25,7 @@ from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
+from tf2verify.stages.training.paces import Paces
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
 from tf2verify.stages.training.step_quantities import RATES, Steps
@@ -72,6 +73,7 @@ class BothSides:
     self._rates: dict[int, tuple[float, float]] = {}
     self._nearest: int | None = None
     self._ahead: int | None = None
+    self._paces = Paces()
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -88,7 +90,15 @@ class BothSides:
       self._taken[-1] = one, other
       release_pages()
     self._taken.append(self._both_take())
+    schedules = self._sides[1].schedules()
+    port = schedules[0].count if len(schedules) == 1 else self._taken[-1][1].global_step
+    self._paces.see(self._taken[-1][0].global_step, port)
     return self.so_far()
+
+  @property
+  def paces(self) -> tuple[int, int] | None:
+    """How much TF1 and the port count a step; None where that is the same, or not known."""
+    return self._paces.both
 
   def give_gradients(self, applied: bool) -> GivenGradients:
     """Has the port take its steps with gradients of the reference, see `GivenGradients`."""
@@ -185,9 +195,10 @@ class BothSides:
       schedule = self._schedule_like_tf1()
       if self._ahead is None:  # further steps, which are forgotten, count in the port alone
         one, _ = self._taken[-1]
-        self._ahead = 0 if one.global_step is None else schedule.count - one.global_step
-      others = schedule.rates([max(n + self._ahead, 0) for n in wanted])
-      both = zip(reference.rates(wanted), others, strict=True)
+        known = None if one.global_step is None else self._paces.of_port(one.global_step)
+        self._ahead = 0 if known is None else schedule.count - known
+      others = schedule.rates([max(self._paces.of_port(n) + self._ahead, 0) for n in wanted])
+      both = zip(reference.rates(list(map(self._paces.of_tf1, wanted))), others, strict=True)
       self._rates.update(zip(wanted, both, strict=True))
     found = [self._rates[count] for count in counts]
     return [one for one, _ in found], [other for _, other in found]

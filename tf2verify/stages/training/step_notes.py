@@ -10,14 +10,16 @@ from tf2verify.diagnosis.formulas.forms import READ, forms, passable
 from tf2verify.diagnosis.formulas.update_rules import Form
 from tf2verify.diagnosis.rules.training.losses import added_again
 from tf2verify.diagnosis.rules.wording import listed, number_text
+from tf2verify.numerics.error_summary import extent
 from tf2verify.numerics.noise import FACTOR
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Difference, ErrorSummary
 from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.table import Table
 from tf2verify.records.training import OptimizerRecord, TrainingStep
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training import step_quantities as quantities
-from tf2verify.stages.training.step_quantities import Steps, greatest
+from tf2verify.stages.training.step_quantities import Steps, greatest, step_name
 
 # An update of fewer units in the last place of its variable cannot be told from its
 # neighbours.
@@ -297,3 +299,9 @@ def is_within_noise(difference: Difference) -> bool:
   if array is None or array.noise is None:
     return False
   return array.greatest_absolute <= FACTOR * array.noise
+
+
+def step_extent(comparison: Comparison, number: int) -> ErrorSummary:
+  """Returns how far both sides are apart in what was compared of a step."""
+  found = comparison.findings()
+  return extent(step_name(number), found.deviations, found.differences)

@@ -8,7 +8,6 @@ import numpy as np
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.error_summary import extent
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Aspect, Difference, ErrorSummary
 from tf2verify.records.proven import Proven
@@ -27,6 +26,7 @@ from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
+from tf2verify.stages.training.counted_units import CountedUnits
 from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.later_counts import compare_later_counts
 from tf2verify.stages.training.later_steps import Later, compare_later
@@ -53,6 +53,7 @@ from tf2verify.stages.training.step_notes import (
   is_within_noise,
   settings_apart,
   step_curves,
+  step_extent,
   step_notes,
   step_table,
 )
@@ -134,6 +135,7 @@ class _Judge:
     self._variables: dict[TensorKey, str] = {}
     self._inside: frozenset[str] = frozenset()
     self._scaled = ScaledSlots()
+    self._units = CountedUnits(both)
     self._extents: list[ErrorSummary] = []
     self._related: RelatedStep | None = None
     self._made: StepGraphs | None = None
@@ -152,7 +154,7 @@ class _Judge:
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number, parted)
     alone = [*slots_alone(self._looked_at), *self._scaled.told(parted)]
-    comparison.blind_spots += [] if parted else alone
+    comparison.blind_spots += self._units.told if parted else [*self._units.told, *alone]
     rows, later = OtherRows(), Later()
     if not parted:
       later = compare_later(
@@ -228,7 +230,7 @@ class _Judge:
         leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
         self._scaled.leave_out(part, number, self._steps.tf1.steps[number - 1].variables)
         differing[number] = len(part.differences)
-        self._extents.append(_extent(part, number))
+        self._extents.append(step_extent(part, number))
         if part.differences:
           return number, differing | self._scaled.counts
         if number == representative(self._count):
@@ -280,7 +282,8 @@ class _Judge:
 
   def _pairs(self, steps: Steps, number: int) -> list[QuantityPair]:
     idle = self._idle.variables
-    return [p for p in self._unread.left(steps.pairs(number)) if p.variable not in idle]
+    known = self._units.left(self._unread.left(steps.pairs(number)))
+    return [p for p in known if p.variable not in idle]
 
   def _compared_again(
     self, port: TrainingRun, number: int, where: Mapping[str, np.ndarray]
@@ -310,7 +313,7 @@ class _Judge:
     self._turns.see(self._steps, parted)
     part = self._compared(number, looks=False)
     self._steps = scalars
-    self._extents.append(_extent(part, number))
+    self._extents.append(step_extent(part, number))
     return len(part.differences)
 
   def _compared(self, number: int, looks: bool = True) -> Comparison:
@@ -393,8 +396,3 @@ class _Judge:
     named = sorted(causes, key=lambda cause: variable not in cause.variables)
     hints = (cause.text for cause in named if cause.accounts_for(about, variable))
     return dataclasses.replace(difference, hint=next(hints, difference.hint))
-
-
-def _extent(comparison: Comparison, number: int) -> ErrorSummary:
-  found = comparison.findings()
-  return extent(step_name(number), found.deviations, found.differences)

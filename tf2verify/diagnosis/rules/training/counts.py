@@ -3,6 +3,7 @@
 import itertools
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
 
@@ -17,7 +18,12 @@ def count_of_steps(evidence: TrainingEvidence) -> Cause | None:
   if rates and (_stands_still(one, rates[0]) or _stands_still(other, rates[1])):
     return None  # a schedule moves, so that the steps are counted elsewhere
   text = f'global_step advances by {one} a step in TF1, iterations by {other} a step in the port'
-  if one > other > 0:
+  if one > other > 0 and one > max(1, len(evidence.tf1.optimizers)):
+    text += (
+      ': what TF1 counts is not steps but examples or frames, say; give the schedule of the port a '
+      f'count that advances alike, or multiply its iterations by {number_text(one / other)}'
+    )
+  elif one > other > 0:
     text += (
       f': {one} optimizers of TF1 count the same global_step, whereas each optimizer of Keras '
       'counts its own iterations; use one optimizer (its apply_gradients once for each part), '
