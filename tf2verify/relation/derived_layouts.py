@@ -138,31 +138,44 @@ def splits(
     return _of_elements(name, shape, parts)
   if not all(shapes):
     return []
-  found = None if is_transposed else _along_last(long, shapes) or _stacked(long, shapes)
-  found = found or _along_any(long, shapes, is_transposed)
-  if found is None and shape == long:  # one row of a part is an axis of it
+  found = [] if is_transposed else _firsts(_along_last(long, shapes)) or _stacked(long, shapes)
+  found = found or _firsts(_along_any(long, shapes, is_transposed))
+  if not found and shape == long:  # one row of a part is an axis of it
     shapes = [part for _, part in parts]
-    found = _along_any(shape, shapes, is_transposed)
-  if found is None:
-    return []
-  head, ends, tail, patterns, sizes = found
+    found = _firsts(_along_any(shape, shapes, is_transposed))
+  divisions = [
+    (head, ends, tail, patterns, sizes)
+    for head, ends, tail, written, sizes in found
+    if (patterns := _in_shapes(parts, shapes, written)) is not None
+  ]
+  entries = []
+  given = range(len(parts))
+  for order in itertools.permutations(given) if len(parts) <= _MOST_PARTS else [given]:
+    for head, ends, tail, patterns, sizes in divisions:
+      parted = f'({"+".join(ends[n] for n in order)})'
+      whole = _with_ones(shape, [*head.split(), parted, *tail.split()])
+      layout = f'{whole} -> {", ".join(patterns)}'
+      entries.append(MapEntry((name,), tuple(names), layout, tuple(sizes.items())))
+  return entries
+
+
+def _firsts(division: '_Division | None') -> 'list[_Division]':
+  return [] if division is None else [division]
+
+
+def _in_shapes(
+  parts: Sequence[tuple[str, Shape]], shapes: Sequence[Shape], patterns: Sequence[str]
+) -> list[str] | None:
+  """Returns the patterns of parts with their axes of one element; None where they do not fit."""
   axes = [_AXIS.findall(pattern) for pattern in patterns]
   if any(len(own) != len(part) for own, part in zip(axes, shapes, strict=True)):
-    return []
-  patterns = [
+    return None
+  return [
     _with_ones(part, own)
     if len(own) == len(without_ones(part))
     else ' '.join([*['1'] * (len(part) - len(own)), *own])
     for (_, part), own in zip(parts, axes, strict=True)
   ]
-  entries = []
-  given = range(len(parts))
-  for order in itertools.permutations(given) if len(parts) <= _MOST_PARTS else [given]:
-    parted = f'({"+".join(ends[n] for n in order)})'
-    whole = _with_ones(shape, [*head.split(), parted, *tail.split()])
-    layout = f'{whole} -> {", ".join(patterns)}'
-    entries.append(MapEntry((name,), tuple(names), layout, tuple(sizes.items())))
-  return entries
 
 
 def _of_elements(name: str, shape: Shape, parts: Sequence[tuple[str, Shape]]) -> list[MapEntry]:
@@ -209,8 +222,9 @@ def _along_last(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
   return head, ends, '', patterns, sizes
 
 
-def _stacked(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
-  """Returns how parts lie one above the other, along an axis that they do not have."""
+def _stacked(shape: Shape, parts: Sequence[Shape]) -> list[_Division]:
+  """Returns how parts may lie one above the other, along an axis that they do not have."""
+  found: list[_Division] = []
   for axis, size in reversed(list(enumerate(shape))):
     rest = (*shape[:axis], *shape[axis + 1 :])
     if not rest or size != len(parts) or 1 in rest or any(part != rest for part in parts):
@@ -225,8 +239,8 @@ def _stacked(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
       )
       for z in sizes
     ]
-    return ' '.join(own[:axis]), list(sizes), ' '.join(own[axis:]), patterns, sizes
-  return None
+    found.append((' '.join(own[:axis]), list(sizes), ' '.join(own[axis:]), patterns, sizes))
+  return found
 
 
 def _along_any(shape: Shape, parts: Sequence[Shape], is_transposed: bool) -> _Division | None:
