@@ -88,7 +88,7 @@ class Candidates(tf2verify.EquivalenceCase, abc.ABC):
     scores = tf.matmul(inputs['items'], mixed[:, :, None])
 
     alive = tf.sigmoid(net[..., 1])
-    discounts = tf.cumprod(0.9 * alive, 0, exclusive=True, reverse=True)
+    discounts = tf.math.cumprod(0.9 * alive, 0, exclusive=True, reverse=True)
     places = tf.one_hot(tf.range(tf.shape(net)[1]) % 2, 2)
     return {
       'scores': tf.squeeze(scores, 2),
