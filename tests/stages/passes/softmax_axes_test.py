@@ -38,7 +38,7 @@ class Aligned(tiny_models.OneModel, abc.ABC):
 
 
 class SoftmaxAxesTest(parameterized.TestCase):
-  @parameterized.parameters((-1, '2', '1'), (0, '0', '1'))
+  @parameterized.parameters((-1, '2', '1'), (0, '0', '1'), (-3, '0', '1'))
   def test_another_axis(self, axis, own, wanted):
     (cause,), text = causes_of(self, Aligned, axis=axis)
     said = rf'\(Softmax\) goes along axis {own} of 3 in the port; along axis {wanted} it yields'
