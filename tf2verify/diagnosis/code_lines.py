@@ -100,7 +100,7 @@ def runs_of_a_line(line: Line, consumers: Sequence[Sequence[tuple[int, int]]]) -
     before = tuple(graph.ops[k].op_type if run_of.get(k) == run else '' for k, _ in op.inputs)
     readers = ((graph.ops[k].op_type, slot) for k, slot in consumers[n] if run_of.get(k) == run)
     contexts.setdefault((op.op_type, before, frozenset(readers)), []).append(n)
-    types.setdefault(op.op_type, []).append(n)
+    types.setdefault((op.op_type, len(op.inputs)), []).append(n)
   found = [*contexts.values(), *types.values()]
   if len(set(run_of.values())) <= _FEW:
     found += [[n] for n in run_of]
