@@ -48,6 +48,15 @@ class SlotStartsTest(absltest.TestCase):
     self.assertIsNone(_cause(_run('tf2', 1.0, other, known=False)))
     self.assertIsNone(_cause(_run('tf2', 0.5, known=False)))
 
+  def test_silent_where_the_port_does_not_move(self):
+    # With a second moment of 1 the step of Adam is so small that none at all is as near.
+    settings = {'learning_rate': 0.1, 'beta_1': 0.9, 'beta_2': 0.999, 'epsilon': 1e-8}
+    form = Form('adam', tuple(settings.items()))
+    tf1 = simulated.run('tf1', form, slots={'first moment': 0.0, 'second moment': 0.0})
+    at_rest = simulated.run('tf2', form.replaced(learning_rate=0.0))
+    port = dataclasses.replace(at_rest, optimizers=())
+    self.assertIsNone(slot_starts(training_evidence(tf1, port, simulated.PAIRS, 1)))
+
 
 def _clip(kind, limit):
   def clipped(gradients):

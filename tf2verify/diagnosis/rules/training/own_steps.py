@@ -165,6 +165,8 @@ def _known(evidence: TrainingEvidence) -> tuple[list[StepPair], Found | None]:
     return pairs, None
   if not any(pair.differs_clearly for pair in pairs):
     return pairs, None
+  if not any(np.any(pair.tf2.update) for pair in pairs):
+    return pairs, None  # at a rate of 0 no update tells what it was computed from
   return pairs, found_form(evidence, pairs, 'tf1', 0)
 
 
