@@ -22,6 +22,8 @@ _NEAR = (
   *(('Sum', 'Mean'), ('Max', 'Min'), ('AddV2', 'Sub'), ('LogicalAnd', 'LogicalOr')),
   *(('ArgMax', 'ArgMin'), ('Mul', 'RealDiv')),
 )
+# Of few values, so that the wrong one of two fits by chance: only where tf1 has such an operation.
+_OF_FEW = ('ArgMax', 'ArgMin')
 _OF_AXES = ('Mean', 'Sum')
 _SEVERAL = 2
 _SLOPED = 'LeakyRelu'
@@ -34,6 +36,8 @@ _CLOSE = 1e-5
 def near_kinds(line: Line, proposals: Proposals) -> Iterator[Proposal]:
   """Yields operations of a line as others that are easily taken for them: all, and each alone."""
   for one, other in (*_NEAR, *((two, first) for first, two in _NEAR)):
+    if other in _OF_FEW and other not in proposals.further:
+      continue
     found = [
       op for op in line.ops if op.op_type == one and not is_backward(op) and _takes(line, op.name)
     ]

@@ -1,5 +1,6 @@
 """What one run of a side yields, as numpy."""
 
+import abc
 import dataclasses
 import os
 import textwrap
@@ -11,8 +12,8 @@ _FIRST = 120
 
 
 @dataclasses.dataclass(frozen=True)
-class CodePlace:
-  """A place in the user's code that leads to a line.
+class _InFile(abc.ABC):
+  """Where something is in the user's code.
 
   Attributes:
     path: the file, as Python names it.
@@ -58,7 +59,12 @@ class CodePlace:
 
 
 @dataclasses.dataclass(frozen=True)
-class SourceLine(CodePlace):
+class CodePlace(_InFile):
+  """A place in the user's code that leads to a line; its attributes are those of `SourceLine`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceLine(_InFile):
   """A line of the user's code.
 
   Attributes:
