@@ -47,6 +47,13 @@ class OneSidedNumbersTest(parameterized.TestCase):
       'the port has <= 100 at',
     ),
     (
+      'bound',
+      _kept(lambda net: tf.abs(net) < 100.0),
+      _kept(lambda net: tf.sqrt(tf.square(net)) < 110.0),
+      'tf1 has the comparison < 100 at',
+      'the port has < 110 at',
+    ),
+    (
       'finite',
       lambda net: tf.where(tf.math.is_finite(net), net, tf.zeros_like(net)),
       lambda net: tf.where(tf.math.is_nan(net), tf.zeros_like(net), net),
@@ -82,6 +89,11 @@ class OneSidedNumbersTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
     ('epsilon', _inverse(1e-10), lambda net: net / (1.0 + net * net + 1e-10)),
+    (
+      'bound',
+      _kept(lambda net: tf.abs(net) < 100.0),
+      _kept(lambda net: tf.sqrt(tf.square(net)) < 100.0),
+    ),
     ('negated', _kept(lambda net: net < 100.0), _kept(lambda net: ~(net >= 100.0))),
     (
       'epsilon_under_a_root',

@@ -24,6 +24,8 @@ _SIDES = ('tf1', 'the port')
 _MOST = 3
 _TINY, _HUGE = 1e-5, 1e5
 _RELATIVE = 1e-6
+# Bounds of two comparisons that may stand for one another: of the greater one; and beside 0.
+_NEAR, _NEAR_ZERO = 0.3, 0.02
 _ARITHMETIC = frozenset(
   ('Add', 'AddV2', 'Sub', 'Mul', 'RealDiv', 'Maximum', 'Minimum', 'Pow', 'SelectV2', 'Select')
 )
@@ -74,10 +76,19 @@ class _Trait:
     return self.text if self.sort in (_KIND, _EPSILON) else self.group
 
   def is_held_against(self, other: '_Trait') -> bool:
-    """Returns whether another one may stand in its place: of one number, but for mere numbers."""
+    """Returns whether another one may stand in its place: of one number, but for mere numbers.
+
+    Or a comparison in the same direction with a number that is near.
+    """
     if self.sort == other.sort and self.sort in (_COMPARED, _EPSILON):
-      return bool(np.isclose(self.number, other.number, rtol=_RELATIVE, atol=0.0))
+      is_same = bool(np.isclose(self.number, other.number, rtol=_RELATIVE, atol=0.0))
+      return is_same or (self.sort == _COMPARED and self._is_near(other))
     return self.sort == other.sort and self.group == other.group
+
+  def _is_near(self, other: '_Trait') -> bool:
+    size = max(abs(self.number), abs(other.number))
+    apart = abs(self.number - other.number)
+    return self.text[0] == other.text[0] and apart <= max(_NEAR * size, _NEAR_ZERO)
 
 
 _Found = tuple[_Trait, OpRecord]
