@@ -1,6 +1,7 @@
 """Numbers and operations that one side alone has, and bounds in another spelling."""
 
 import abc
+import types
 
 import numpy as np
 import tensorflow as tf
@@ -8,6 +9,8 @@ from absl.testing import absltest, parameterized
 
 from tests.stages.comparison.idle_bounds_test import Quantized
 from tf2verify import Status, verify
+from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord
+from tf2verify.stages.comparison.one_sided_numbers import one_sided_numbers
 
 v1 = tf.compat.v1
 _NOT_PROVEN = 'and not all operations are proven'
@@ -47,13 +50,6 @@ class OneSidedNumbersTest(parameterized.TestCase):
       'the port has <= 100 at',
     ),
     (
-      'bound',
-      _kept(lambda net: tf.abs(net) < 100.0),
-      _kept(lambda net: tf.sqrt(tf.square(net)) < 110.0),
-      'tf1 has the comparison < 100 at',
-      'the port has < 110 at',
-    ),
-    (
       'finite',
       lambda net: tf.where(tf.math.is_finite(net), net, tf.zeros_like(net)),
       lambda net: tf.where(tf.math.is_nan(net), tf.zeros_like(net), net),
@@ -89,11 +85,6 @@ class OneSidedNumbersTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
     ('epsilon', _inverse(1e-10), lambda net: net / (1.0 + net * net + 1e-10)),
-    (
-      'bound',
-      _kept(lambda net: tf.abs(net) < 100.0),
-      _kept(lambda net: tf.sqrt(tf.square(net)) < 100.0),
-    ),
     ('negated', _kept(lambda net: net < 100.0), _kept(lambda net: ~(net >= 100.0))),
     (
       'epsilon_under_a_root',
@@ -130,6 +121,15 @@ class OneSidedNumbersTest(parameterized.TestCase):
 
     self.assertIn('tf1 has Minimum with 6 at', _said(tf1_end, port_end(tf.nn.relu)))
     self.assertNotIn('has no such', _said(tf1_end, port_end(tf.nn.relu6)))
+
+  def test_bounds_of_comparisons(self):
+    for bounds, is_said in ((-0.99, -0.999), True), ((0.5, 0.2), False), ((7.0, 7.0), False):
+      proof = types.SimpleNamespace(
+        tf1=_compared_with(bounds[0]), tf2=_compared_with(bounds[1]), targets=()
+      )
+      said = one_sided_numbers(proof, (None, None))
+      self.assertEqual(' < -0.99 at' in ' '.join(said), is_said, said)
+      self.assertLen(said, int(is_said))
 
   def test_masks_that_round_random_numbers_are_compared(self):
     def masked(keep):
@@ -168,6 +168,14 @@ def _said_of_loss(tf1_end, port_end):
 
 def _clip(net):
   return tf.clip_by_value(net, 0.0, 1.0)
+
+
+def _compared_with(number):
+  """Returns a side of a proof: a comparison of which nothing is proven."""
+  values = OpRecord('x', 'Input', (), outputs=(('float32', (3,)),))
+  bound = OpRecord('c', CONSTANT, (), outputs=(('float32', ()),), constant=np.float32(number))
+  less = OpRecord('less', 'Less', ((0, 0), (1, 0)), outputs=(('bool', (3,)),))
+  return types.SimpleNamespace(graph=OpGraph('tf1', (values, bound, less)), tested={2})
 
 
 if __name__ == '__main__':
