@@ -43,6 +43,14 @@ class CountsThatTellTest(parameterized.TestCase):
     self.assertContainsSubset(COUNTS, counts)
     self.assertEqual(sorted(counts), list(counts))
 
+  def test_a_bound_that_the_second_fall_reaches(self):
+    def falling(least):
+      return lambda count: max(0.01 * 0.7 ** (count // 10), least)
+
+    text = later_rates(Asked(falling(0.006), falling(0.0)))
+    self.assertIn('at step count 20 by a factor of 0.857143 in TF1 and 0.7 in the port', text)
+    self.assertIn('to 0.006 and 0.0049, and alike before: one side has a bound', text)
+
   def test_a_boundary_is_named(self):
     text = later_rates(Asked(_stairs(1000, 5000), _stairs(1500, 5000)))
     self.assertIn('at step counts 1,001 and 5,001 in TF1, and at 1,501 and 5,001 in the', text)

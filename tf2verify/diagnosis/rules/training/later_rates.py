@@ -259,13 +259,22 @@ def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
       f'the learning rate first changes at step counts {one[0]:,} and {one[1]:,} in TF1, and '
       f'at {other[0]:,} and {other[1]:,} in the port: pass the decay_steps (or boundaries) of TF1'
     )
-  if not np.allclose(factors[0], factors[1], rtol=RTOL):
-    return (
-      f'the learning rate changes at step count {one[0]:,} by a factor of '
-      f'{number_text(factors[0][0])} in TF1 and {number_text(factors[1][0])} in the port: '
-      'decay_rate (or the values between the boundaries) differs: pass that of TF1'
+  alike = np.isclose(factors[0], factors[1], rtol=RTOL)
+  if alike.all():
+    return ''
+  number = int(np.argmin(alike))
+  differs = 'decay_rate (or the values between the boundaries) differs: pass that of TF1'
+  if number:  # as both fall alike before, no rate of decay is another
+    ends = (number_text(side.at(one[number])[0]) for side in (tf1, tf2))
+    differs = (
+      f'to {" and ".join(ends)}, and alike before: one side has a bound (tf.maximum, an end '
+      'value), or the values between the boundaries differ: pass those of TF1'
     )
-  return ''
+  return (
+    f'the learning rate changes at step count {one[number]:,} by a factor of '
+    f'{number_text(factors[0][number])} in TF1 and {number_text(factors[1][number])} in the port'
+    f'{", " if number else ": "}{differs}'
+  )
 
 
 def _boundaries(tf1: _Side, tf2: _Side) -> str:
