@@ -1,6 +1,7 @@
 """What a traced port yields, compared with the reference as a stage does it."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,6 +15,7 @@ from tf2verify.stages.stage import CaseUnderTest
 
 _LOSS = 'regularization loss '
 _UPDATE = 'update of '
+_NUMBER = re.compile(r' \(\d+\)$')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,17 +78,16 @@ class TracedComparison:
     self, values: Mapping[str, np.ndarray], graph: OpGraph
   ) -> tuple[TensorRecord, ...]:
     layouts = {layout.tf1: layout for layout in self.case.pairing.layouts}
-    written = {}
+    after = {record.name: record for record in self.reference.initial_values}
     for name, position in graph.targets().items():
       kind = str(graph.ops[position].attribute('op'))
-      if name.startswith(_UPDATE):
-        variable, value = name.removeprefix(_UPDATE), values[name]
+      if name.startswith(_UPDATE):  # of several writes of a variable, one after the other
+        variable, value = _NUMBER.sub('', name.removeprefix(_UPDATE)), values[name]
         layout = layouts.get(variable)
-        written[variable] = kind, value if layout is None else layout.to_tf1(value)
-    return tuple(
-      _after(record, *written[record.name]) if record.name in written else record
-      for record in self.reference.initial_values
-    )
+        if variable in after:
+          found = value if layout is None else layout.to_tf1(value)
+          after[variable] = _after(after[variable], kind, found)
+    return tuple(after.values())
 
 
 def _variables_of(target: str) -> tuple[str, ...]:
