@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from tf2verify.diagnosis.activation_moves import activation_moves
 from tf2verify.diagnosis.axis_orders import joined_orders, transposed_reads
 from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
 from tf2verify.diagnosis.corrections import lines_at
@@ -43,6 +44,7 @@ class ProposedEdits:
     self._proposals = Proposals(self._tf1, self._graph)
     self._operands = OtherOperands(self._graph, [*self._at_places, *self._others], behind)
     self._consumers = self._graph.consumers()
+    self._kinds = {op.op_type for op in self._tf1.ops}
 
   def all(self) -> Iterator[tuple[Line, Proposal]]:
     """Yields proposals: those of settings, then the others, both for the lines at places first."""
@@ -81,6 +83,7 @@ class ProposedEdits:
   def _around(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields others: of the order in which axes and operations are, and of what is forgotten."""
     yield [*joined_orders(line, self._consumers), *operand_moves(line, self._consumers)]
+    yield list(activation_moves(line, self._consumers, self._kinds))
     yield list(transposed_reads(line, self._consumers, of_variables=True))
     yield list(missing_operands(line, self._consumers, self._operands))
 
