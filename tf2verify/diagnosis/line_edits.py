@@ -9,7 +9,7 @@ and what fails is computed again from there.
 import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -63,13 +63,16 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
   if not sources or not again.can_judge():
     return
   places = [looking.place(source) for source in sources[:_MOST_PLACES]]
-  mending, judged = 0, 0
+  mending, judged, tried = 0, 0, set[Hashable]()
   proposed = ProposedEdits(looking, again.behind, places)
   until = time.perf_counter() + _SECONDS
   near = again.mending_places(places, proposed) if again.seconds > _SLOW else ()
   for line, proposal in itertools.chain(near, proposed.all()):
     if time.perf_counter() > until or mending == _MOST_MENDING:
       return
+    if (key := _key(proposal)) in tried:
+      continue
+    tried.add(key)
     is_judged = proposal.is_setting and looking.is_of_step and judged < _MOST_JUDGED
     judged += is_judged
     mends = again.mends(proposal.changes)
@@ -82,6 +85,17 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
       found = [again.computed(op.tensors[:1], changes) for changes in ((), proposal.changes)]
       outputs = tuple(None if one is None else one[0] for one in found)
       yield _mistake(looking, (outputs[0], outputs[1]), places[0], line, proposal)
+
+
+def _key(proposal: Proposal) -> Hashable:
+  """Returns what tells an edit from others: several ways lead to one."""
+  return tuple(
+    (
+      *(change.op, change.op_type, change.reads, change.other, repr(change.attributes)),
+      *(repr(change.inserted), tuple((slot, value.tobytes()) for slot, value in change.inputs)),
+    )
+    for change in proposal.changes
+  )
 
 
 def step_edits(looking: Looking) -> Iterator[Mistake]:

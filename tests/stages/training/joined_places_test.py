@@ -133,7 +133,7 @@ class JoinedPlacesTest(absltest.TestCase):
   def test_a_decay_of_an_optimizer_of_another_form(self):
     found = self.found(_Clipped, tf2verify.Status.FAILED, rho=0.9)
     (cause,) = found.diagnosis.causes
-    self.assertIn('have 0.9 and 0.1 in the port, 0.95 and 0.05 in tf1', cause.text)
+    self.assertIn('decay is 0.95 in TF1 and 0.9 in the port', cause.text)
     self.assertTrue(cause.is_proven, found.to_text())
 
   def test_a_norm_that_differs_by_little(self):
