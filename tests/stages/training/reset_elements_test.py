@@ -29,6 +29,9 @@ class _Side:
     self._steps = iter(steps)
     self.held = []
 
+  def schedules(self):
+    return []
+
   def run(self):
     return TrainingRun('side', 'values', (), (), (), ())
 
