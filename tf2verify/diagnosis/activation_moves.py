@@ -2,7 +2,13 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from tf2verify.diagnosis.code_lines import Line, Proposal, each_time, runs_of_a_line
+from tf2verify.diagnosis.code_lines import (
+  Line,
+  Proposal,
+  each_time,
+  runs_of_a_line,
+  slots_of_readers,
+)
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph
 from tf2verify.relation.op_pairs import is_backward
@@ -86,11 +92,8 @@ def _fits(graph: OpGraph, n: int, position: int) -> bool:
 def _moved(graph: OpGraph, consumers: _Readers, position: int, place: int) -> list[NodeChange]:
   """Returns what leaves an activation out and puts it where what another yields is read."""
   op = graph.ops[position]
-  slots: dict[int, list[int]] = {}
-  for n, slot in consumers[place]:
-    if not is_backward(graph.ops[n]):
-      slots.setdefault(n, []).append(slot)
-  if not slots or any(graph.ops[n].op_type == TARGET for n in slots) or position in slots:
+  slots = slots_of_readers(graph, consumers, place)
+  if not slots or position in slots:
     return []
   put = [
     NodeChange(graph.ops[n].name, inserted=tuple(Inserted(k, op.op_type) for k in known))

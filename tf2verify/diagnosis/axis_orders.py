@@ -10,11 +10,16 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.code_lines import Line, Proposal, each_time, runs_of_a_line
+from tf2verify.diagnosis.code_lines import (
+  Line,
+  Proposal,
+  each_time,
+  runs_of_a_line,
+  slots_of_readers,
+)
 from tf2verify.diagnosis.patterns.known_values import is_number
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.records.op_graph import (
-  TARGET,
   VARIABLE,
   Inserted,
   NodeChange,
@@ -22,7 +27,6 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
-from tf2verify.relation.op_pairs import is_backward
 
 _FLOAT = 'float32'
 _MOST_AXES = 6
@@ -193,12 +197,7 @@ def _repeats(graph: OpGraph, op: OpRecord, axis: int) -> int:
 
 def _behind(graph: OpGraph, consumers: _Readers, position: int, turn: _Turn) -> list[NodeChange]:
   """Returns what has all that reads an operation read it turned; nothing where that cannot be."""
-  slots: dict[int, list[int]] = {}
-  for reader, slot in consumers[position]:
-    if graph.ops[reader].op_type == TARGET:
-      return []
-    if not is_backward(graph.ops[reader]):  # gradients are formed anew
-      slots.setdefault(reader, []).append(slot)
+  slots = slots_of_readers(graph, consumers, position)
   return [
     NodeChange(graph.ops[n].name, inserted=tuple(turn.inserted(slot) for slot in known))
     for n, known in slots.items()

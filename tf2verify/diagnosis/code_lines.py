@@ -125,3 +125,22 @@ def _runs(line: Line) -> dict[int, object]:
 def each_time(alike: Sequence[int]) -> str:
   """Returns how often a line runs, as an addition to a text."""
   return f', each of the {len(alike)} times that it runs' if len(alike) > 1 else ''
+
+
+def slots_of_readers(
+  graph: OpGraph, consumers: Sequence[Sequence[tuple[int, int]]], position: int
+) -> dict[int, list[int]]:
+  """Returns by which inputs others read an operation; empty where a result of the graph does.
+
+  Args:
+    graph: of the port.
+    consumers: for every operation, who reads it.
+    position: of the operation. What its gradient reads is left out: it is formed anew.
+  """
+  slots: dict[int, list[int]] = {}
+  for reader, slot in consumers[position]:
+    if graph.ops[reader].op_type == TARGET:
+      return {}
+    if not is_backward(graph.ops[reader]):
+      slots.setdefault(reader, []).append(slot)
+  return slots
