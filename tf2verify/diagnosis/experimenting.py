@@ -131,7 +131,8 @@ def _is_of_order(looking: Looking, mistake: Mistake) -> bool:
   steps = [step for source in mistake.sources for d in source.differences for step in _steps(d)]
   if not steps or not only_shapes(step for step in steps if step != _TRANSPOSE):
     return False
-  entering = (key for place in mistake.places for key, _ in place.source.regions.entering)
+  places = filter(looking.has, mistake.places)
+  entering = (key for place in places for key, _ in place.source.regions.entering)
   return any(key in looking.divergence.layouts for key in entering if key is not None)
 
 
@@ -141,7 +142,7 @@ def _reads_others(looking: Looking, mistake: Mistake) -> bool:
   What they are may be two spellings of one function, and the variable the mistake.
   """
   graphs = looking.tf1.op_graph, looking.tf2.op_graph
-  for place in mistake.places:
+  for place in filter(looking.has, mistake.places):
     regions = place.source.regions
     alone = [
       key

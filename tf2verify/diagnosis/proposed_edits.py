@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from tf2verify.diagnosis.activation_moves import activation_moves
+from tf2verify.diagnosis.array_proposals import ArrayProposals
 from tf2verify.diagnosis.axis_orders import joined_orders, transposed_reads
 from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
 from tf2verify.diagnosis.corrections import lines_at
+from tf2verify.diagnosis.elementwise_moves import elementwise_moves
 from tf2verify.diagnosis.kind_proposals import near_kinds, other_means, slopes
 from tf2verify.diagnosis.line_proposals import OF_SETTINGS, Proposals
 from tf2verify.diagnosis.looking import Looking, Place
@@ -42,6 +43,7 @@ class ProposedEdits:
       (self._at_places if line.place in shown else self._others).append(line)
     self._at_places.sort(key=lambda line: shown.index(line.place))
     self._proposals = Proposals(self._tf1, self._graph)
+    self._arrays = ArrayProposals(looking.tf1, looking.tf2)
     self._operands = OtherOperands(self._graph, [*self._at_places, *self._others], behind)
     self._consumers = self._graph.consumers()
     self._kinds = {op.op_type for op in self._tf1.ops}
@@ -52,6 +54,8 @@ class ProposedEdits:
       (lines, [self._proposals.of(line) for line in lines])
       for lines in (self._at_places, self._others)
     ]
+    for lines, _ in both:
+      yield from _in_turn(lines, [iter([list(self._arrays.of(line))]) for line in lines])
     # Numbers and attributes are few, and may be anywhere before a long part without partners.
     for lines, by_line in both:
       yield from _in_turn(lines, [itertools.islice(groups, OF_SETTINGS) for groups in by_line])
@@ -83,7 +87,7 @@ class ProposedEdits:
   def _around(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields others: of the order in which axes and operations are, and of what is forgotten."""
     yield [*joined_orders(line, self._consumers), *operand_moves(line, self._consumers)]
-    yield list(activation_moves(line, self._consumers, self._kinds))
+    yield list(elementwise_moves(line, self._consumers, self._kinds))
     yield list(transposed_reads(line, self._consumers, of_variables=True))
     yield list(missing_operands(line, self._consumers, self._operands))
 

@@ -107,7 +107,7 @@ class NodeChange:
   inputs: tuple[tuple[int, np.ndarray], ...] = ()
   op_type: str = ''  # the type that it is to have; '' for its own
   reads: tuple[int, ...] = ()  # numbers of the inputs that it is to read, in order; () for its own
-  inserted: tuple[Inserted, ...] = ()  # one at most of an input
+  inserted: tuple[Inserted, ...] = ()  # of one input in the order in which it passes them
   # Tensors of the graph by the number of the input that is to read them.
   other: tuple[tuple[int, str], ...] = ()
 

@@ -180,6 +180,8 @@ def insert(
   name = f'{node.name}/tf2verify_inserted_{one.slot}'
   added: list[Any] = []
   read = node.input[one.slot]
+  while read.startswith(name):  # another one is there, which is before this one
+    name += '_then'
   if one.apart:
     read = _reshaped(added, f'{name}/apart', read, one.apart)
   if cut is not None:

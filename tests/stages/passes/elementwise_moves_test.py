@@ -1,8 +1,9 @@
-"""Activations in front of a normalization for behind it, or the reverse."""
+"""Activations in front of a normalization for behind it, or the reverse; bounds elsewhere."""
 
 import abc
 
 import keras
+import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -67,7 +68,48 @@ class _Case(tf2verify.EquivalenceCase, abc.ABC):
     return tf2verify.normal_inputs((6, 4))
 
 
-class ActivationMovesTest(parameterized.TestCase):
+class _Target(tf2verify.EquivalenceCase, abc.ABC):
+  """The loss of a value that is to be near a reward and a discounted, clipped value."""
+
+  clips_the_sum = False  # in TF1
+  port_clips_the_sum = False
+
+  def build_tf1_graph(self, inputs, training):
+    return {name: v1.layers.dense(inputs, 1, name=name) for name in ('value', 'following')}
+
+  def make_tf2_layer(self):
+    features = keras.Input((3,))
+    names = ('value', 'following')
+    return keras.Model(features, {n: keras.layers.Dense(1, name=n)(features) for n in names})
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((6, 3))
+
+  def make_labels(self):
+    reward = np.linspace(-2, 2, 6).reshape(6, 1).astype(np.float32)
+    return {'reward': reward, 'done': np.eye(6, dtype=np.float32)[:, :1]}
+
+  def tf1_loss(self, outputs, labels):
+    following = outputs['following']
+    if not self.clips_the_sum:
+      following = tf.clip_by_value(following, -0.5, 0.5)
+    target = 0.5 * labels['reward'] + (1.0 - labels['done']) * 0.9 * following
+    if self.clips_the_sum:
+      target = tf.clip_by_value(target, -0.5, 0.5)
+    return tf.reduce_mean(tf.square(outputs['value'] - tf.stop_gradient(target)))
+
+  def tf2_loss(self, outputs, labels):
+    following = outputs['following']
+    if not self.port_clips_the_sum:
+      following = tf.clip_by_value(following, -0.5, 0.5)
+    target = 0.5 * labels['reward'] + 0.9 * tf.where(labels['done'] > 0.5, 0.0, following)
+    if self.port_clips_the_sum:
+      target = tf.clip_by_value(target, -0.5, 0.5)
+    squares = tf.math.squared_difference(outputs['value'], tf.stop_gradient(target))
+    return tf.reduce_sum(squares) / tf.cast(tf.size(squares), tf.float32)
+
+
+class ElementwiseMovesTest(parameterized.TestCase):
   @parameterized.parameters(('relu', 'Relu'), ('tanh', 'Tanh'))
   def test_before_the_normalization(self, kind, op_type):
     causes, text = causes_of(self, _Case, before=True, kind=kind)
@@ -78,6 +120,20 @@ class ActivationMovesTest(parameterized.TestCase):
     causes, text = causes_of(self, _Case, is_before=True, kind='elu')
     self.assertLen(causes, 1, text)
     self.assertRegex(causes[0], r'\(Elu\) is done to .* in the port; done to .*BiasAdd.* instead')
+
+  @parameterized.parameters((False, 'add', 'SelectV2'), (True, 'SelectV2|following', 'add'))
+  def test_both_bounds_of_a_clipped_value(self, clips_the_sum, read, to):
+    wrong = {'clips_the_sum': clips_the_sum, 'port_clips_the_sum': not clips_the_sum}
+    causes, text = causes_of(self, _Target, 'loss', **wrong)
+    self.assertLen(causes, 1, text)
+    said = rf'\(Minimum → Maximum\) is done to .*({read}).* in the port; done to .*{to}.* instead'
+    self.assertRegex(causes[0], said)
+
+  @parameterized.parameters(False, True)
+  def test_right_port_with_bounds(self, clips):
+    hooks = {'clips_the_sum': clips, 'port_clips_the_sum': clips}
+    verdict = tf2verify.verify(type('Case', (_Target,), hooks), ['zero_randomness', 'loss'])
+    self.assertIsNone(verdict.first_failure, verdict.to_text())
 
   @parameterized.parameters(False, True)
   def test_right_port(self, before):
