@@ -50,9 +50,17 @@ class ArrayProposals:
     self._own = {key: v for key, v in own.items() if not _is_among(v, other)}
     self._wanted = {key: v for key, v in other.items() if not _is_among(v, own)}
 
-  def of(self, line: Line) -> Iterator[Proposal]:
-    """Yields what a line reads with the values of an array of tf1, wherever the port reads it."""
+  def of(self, line: Line, computed: bool) -> Iterator[Proposal]:
+    """Yields what a line reads with the values of an array of tf1, wherever the port reads it.
+
+    Args:
+      line: of the port.
+      computed: whether of arrays that operations compute, where an edit of these may say more, or
+        of those that Python does.
+    """
     for key, value in self._own.items():
+      if computed != (self._graph.ops[key[0]].op_type != CONSTANT):
+        continue
       readers = self._readers[key]
       first = next((n for n, _ in readers if n in line.positions), None)
       if first is None:
@@ -64,8 +72,7 @@ class ArrayProposals:
         changes = tuple(
           NodeChange(self._graph.ops[n].name, inputs=((slot, held),)) for n, slot in readers
         )
-        array = 'an array' if self._graph.ops[key[0]].op_type == CONSTANT else ''
-        what = array or text_with_line(self._graph, key)
+        what = text_with_line(self._graph, key) if computed else 'an array'
         text = (
           f'{name_at(line, first)} reads {what} of shape {list(value.shape)} that has other '
           f'values in tf1: {_difference(held, value)}'

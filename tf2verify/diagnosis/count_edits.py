@@ -14,11 +14,11 @@ from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.insertions import insertions
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
+from tf2verify.diagnosis.step_ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, NodeChange, OpGraph
 
 _SUMS = ('AddV2', 'Sub')
-_OF_COUNTS = frozenset((*_SUMS, 'Add', 'Cast', 'Identity'))
+_OF_COUNTS = frozenset((*_SUMS, 'Add', 'Cast', 'FloorDiv', 'Identity'))
 _INTEGERS = ('int32', 'int64')
 _MOST = 24
 
@@ -30,16 +30,17 @@ def count_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
     looking: the search in the port as it is.
   """
   graph, run = looking.tf2.op_graph, looking.tf2
-  wanted = written_tensors(graph, looking.targets)
+  names = shared_targets(looking.tf1.op_graph, graph, looking.targets)
+  wanted = written_tensors(graph, names)
   if not wanted:
     return
-  ends = StepEnds(looking.tf1, run, looking.targets)
+  ends = StepEnds(looking.tf1, run, names)
   known = itertools.islice(_other_counts(graph), _MOST) if ends.are_known else ()
   for position, more, proposal in known:
     tensor = graph.ops[position].tensors[0]
     (value,) = run.fetch([tensor])
     new = run.refetched(wanted, {tensor: np.asarray(value + more, value.dtype)})
-    if new is not None and ends.left(1, new) is not None:
+    if new is not None and ends.are_near(1, new):
       yield Line(graph, (position,)), proposal
 
 

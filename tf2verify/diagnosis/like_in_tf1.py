@@ -19,6 +19,8 @@ def like_in_tf1(looking: Looking, value: np.ndarray) -> int | None:
     value: as the port holds it.
   """
   graph = looking.tf1.op_graph
+  if value.size == 1 and float(value.item()).is_integer():
+    return None  # many operations yield 1
   targets = graph.targets()
   views = variable_views(graph, looking.tf2.layouts)
   known = [targets[name] for name in looking.targets if name in targets]

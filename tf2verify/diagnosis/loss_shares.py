@@ -17,7 +17,7 @@ from tf2verify.diagnosis.like_in_tf1 import like_in_tf1
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.loss_weights import is_factor
 from tf2verify.diagnosis.patterns.op_text import value_text
-from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
+from tf2verify.diagnosis.step_ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.op_graph import NodeChange, OpGraph
 from tf2verify.relation.gradient_names import differentiated
 
@@ -33,8 +33,7 @@ def share_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
     looking: the search in the port as it is.
   """
   graph, run = looking.tf2.op_graph, looking.tf2
-  shared = looking.tf1.op_graph.targets().keys() & graph.targets().keys()
-  names = [name for name in looking.targets if name in shared]
+  names = shared_targets(looking.tf1.op_graph, graph, looking.targets)
   wanted = written_tensors(graph, names)
   updates = [n for n, name in enumerate(names) if not name.startswith(_LOSS)]
   if not wanted or not updates:
@@ -55,7 +54,7 @@ def share_edits(looking: Looking) -> Iterator[tuple[Line, Proposal]]:
       continue
     given = {name: np.float32(factor) * one for name, one in zip(tensors, values, strict=True)}
     new = run.refetched(wanted, given)
-    if new is not None and ends.left(1, new) is not None:
+    if new is not None and ends.are_near(1, new):
       proposal = _proposal(graph, edited, factor)
       like = like_in_tf1(looking, run.fetch([graph.ops[part].tensors[0]])[0])
       if proposal is not None:

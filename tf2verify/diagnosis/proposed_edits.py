@@ -55,7 +55,7 @@ class ProposedEdits:
       for lines in (self._at_places, self._others)
     ]
     for lines, _ in both:
-      yield from _in_turn(lines, [iter([list(self._arrays.of(line))]) for line in lines])
+      yield from self._other_arrays(lines, computed=False)
     # Numbers and attributes are few, and may be anywhere before a long part without partners.
     for lines, by_line in both:
       yield from _in_turn(lines, [itertools.islice(groups, OF_SETTINGS) for groups in by_line])
@@ -68,6 +68,11 @@ class ProposedEdits:
     yield from (one for pair in pairs for one in pair if one is not None)
     for lines in (at_places, others):
       yield from _in_turn(lines, [*map(self._turned, lines)])
+    for lines in (at_places, others):
+      yield from self._other_arrays(lines, computed=True)
+
+  def _other_arrays(self, lines: Sequence[Line], computed: bool) -> Iterator[tuple[Line, Proposal]]:
+    return _in_turn(lines, [iter([list(self._arrays.of(line, computed))]) for line in lines])
 
   def at(self, place: Place) -> Iterator[tuple[Line, Proposal]]:
     """Yields all proposals for the lines of one place."""

@@ -15,7 +15,7 @@ from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
-from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
+from tf2verify.diagnosis.step_ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.op_pairs import is_backward
@@ -62,8 +62,7 @@ def python_number_edits(looking: Looking) -> Iterator[Mistake]:
   """
   graph, run = looking.tf2.op_graph, looking.tf2
   sources = looking.arriving() if looking.is_of_changes and graph.is_of_one_step else []
-  ends = [one.targets() for one in (looking.tf1.op_graph, graph)]
-  targets = [name for name in looking.targets if all(name in known for known in ends)]
+  targets = shared_targets(looking.tf1.op_graph, graph, looking.targets)
   wanted = written_tensors(graph, targets) if sources else []
   if not wanted:
     return
@@ -76,7 +75,7 @@ def python_number_edits(looking: Looking) -> Iterator[Mistake]:
         graph.ops[n].tensors[0]: make(np.asarray(number.wanted)) for n, make in _made(number, also)
       }
       new = run.refetched(wanted, given)
-      if new is None or compared.left(1, new) is None:
+      if new is None or not compared.are_near(1, new):
         continue
       yield _mistake(looking, number, also)
 

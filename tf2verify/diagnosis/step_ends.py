@@ -14,8 +14,16 @@ _UPDATE = 'update of '
 # Of the greatest element, and of the difference before.
 _ROUNDING = 1e-4
 _LEFT = 0.02
+# Of the elements of a target, where a stage judges the others afterwards.
+_MOST_ELEMENTS = 0.75
 # Of the greatest element; and how near a factor is to one that stands in code, of few digits.
 _LITTLE, _CLOSE, _DIGITS = 0.05, 1e-3, 3
+
+
+def shared_targets(tf1: OpGraph, tf2: OpGraph, names: Collection[str]) -> list[str]:
+  """Returns the targets that both sides have: what several variables hold on one is left out."""
+  shared = tf1.targets().keys() & tf2.targets().keys()
+  return [name for name in names if name in shared]
 
 
 def written_tensors(graph: OpGraph, names: Collection[str]) -> list[str]:
@@ -77,6 +85,42 @@ class StepEnds:
         return None
       greatest, differed = max(greatest, now.relative), differed or not was.is_rounding
     return greatest if differed else None
+
+  def are_near(
+    self, side: int, new: Sequence[np.ndarray], names: Sequence[str] | None = None
+  ) -> bool:
+    """Returns whether little is left of the differences of most elements, with other values.
+
+    For what a stage judges afterwards: where gradients nearly vanish, Adam makes much of rounding.
+
+    Args:
+      side: 0 if these are values of tf1, 1 for those of the port.
+      new: what is written; see `written_tensors`.
+      names: of which targets these are; None for all.
+    """
+    differed = False
+    for name, value in zip(self.names if names is None else names, new, strict=True):
+      n = self.names.index(name)
+      before = [made[n] for made in self._made]
+      after = before.copy()
+      after[side] = self._after(side, name, value)
+      was, now = self._apart(name, before), self._apart(name, after)
+      if not _is_explained(was, now) and (was.is_rounding or not self._mostly(name, before, after)):
+        return False
+      differed = differed or not was.is_rounding
+    return differed
+
+  def _mostly(self, name: str, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> bool:
+    """Returns whether most elements of a target are much nearer than they were."""
+    view = self._views.get((self._ends[0][name], 0))
+    found = []
+    for one, other in (before, after):
+      one = one if view is None else view.to_tf2(one)
+      if one.shape != other.shape or one.dtype.kind != 'f':
+        return False
+      apart = np.abs(one.astype(np.float64) - other)
+      found.append(float(np.quantile(apart, _MOST_ELEMENTS)) if apart.size else 0.0)
+    return found[1] <= _LEFT * found[0]
 
   def factor(self, doubled: Sequence[tuple[int, np.ndarray]]) -> float | None:
     """Returns what something of the port would have to be multiplied by, for most elements.

@@ -9,7 +9,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes
 from tf2verify.diagnosis.looking import Looking
-from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
+from tf2verify.diagnosis.step_ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.op_graph import TARGET, NodeChange, TensorKey
 from tf2verify.sides.graphs.repairs import Repair, target_bypass
 
@@ -70,9 +70,7 @@ class UpdatePart:
     self.graph = graph = looking.tf2.op_graph
     self.consumers = graph.consumers()
     self._targets = graph.targets()
-    # What several variables hold on one side is compared by the stage alone.
-    shared = looking.tf1.op_graph.targets().keys() & self._targets.keys()
-    names = [name for name in looking.targets if name in shared]
+    names = shared_targets(looking.tf1.op_graph, graph, looking.targets)
     self.positions: list[int] = []
     self.is_known = False
     if not names or any(name.startswith(_BEFORE) for name in looking.targets):
@@ -130,7 +128,7 @@ class UpdatePart:
     return found is not None and self._agrees(found, self._ends.names)
 
   def _agrees(self, found: Sequence[np.ndarray], names: Sequence[str]) -> bool:
-    return self._ends.left(1, found, names) is not None
+    return self._ends.are_near(1, found, names)
 
   def yielded(self, edit: Rewired) -> np.ndarray | None:
     """Returns what the operation to show yields with an edit; None where it does not run."""

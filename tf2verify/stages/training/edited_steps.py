@@ -14,6 +14,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.optimizer_state import SlotVariable
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.repaired import (
   RepairedRuns,
@@ -196,10 +197,14 @@ class EditedSteps:
     """Returns the port's steps with edits, all of them or up to the number of one."""
     like = self._port.steps[self._number - 1]
     held: dict[str, np.ndarray] = {}
+    slots: dict[object, tuple[SlotVariable, str]] = {}
     steps: list[TrainingStep] = []
     with RepairedRuns(repairs) as runs:
       for known in self._port.steps[:last]:
         step = self._of(known.number).starting_from(held)
+        # A step that only adds up gradients leaves the other slots as they are.
+        slots |= {pair[0].key: pair for pair in step.slots if pair[1] or pair[0].key not in slots}
+        step = dataclasses.replace(step, slots=tuple(slots.values()))
         values = self._values(step, known.number, repairs, runs)
         held |= step.left_behind(values)
         steps.append(step.taken(values, held, _told_as(like, known)))
