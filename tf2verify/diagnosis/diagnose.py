@@ -9,7 +9,11 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.divergence.loop_ends import loop_ends
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.experimenting import EXPLAIN_THEMSELVES, with_experiments
+from tf2verify.diagnosis.experimenting import (
+  EXPLAIN_THEMSELVES,
+  with_experiments,
+  with_later_mistakes,
+)
 from tf2verify.diagnosis.gradient_causes import gradient_causes
 from tf2verify.diagnosis.gradient_repairing import GradientRepairing
 from tf2verify.diagnosis.looking import TARGET_OF, Looking, targets_of
@@ -124,7 +128,7 @@ def diagnose(
   if stage in (_OF_CHANGES, *_FORWARD):
     told = _of_step(diagnosis, evidence, looking)
     if told.causes != diagnosis.causes:
-      return told
+      return with_later_mistakes(told, evidence, looking, bench)
     diagnosis = told
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)

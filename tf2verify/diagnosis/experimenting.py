@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.each_alone import with_each_alone
+from tf2verify.diagnosis.edits_in_turn import edits_in_turn
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.line_edits import line_edits, step_edits
 from tf2verify.diagnosis.looking import Looking
@@ -35,7 +36,8 @@ from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides.graphs.repairs import Repair
 
 # Stages that explain what they find themselves; the search shows the place.
-EXPLAIN_THEMSELVES = ('loss', 'training_steps')
+_OF_STEPS = 'training_steps'
+EXPLAIN_THEMSELVES = ('loss', _OF_STEPS)
 # Rules by which a side has no operation for what differs: there is nothing to edit, and no line.
 _OF_NOTHING = ('pruned',)
 _TRANSPOSE = 'Transpose'
@@ -65,6 +67,9 @@ def with_experiments(
     if not one_edit and not diagnosis.causes:
       one_edit = repairing.by_one_edit(python_number_edits(looking))
     found = one_edit or repairing.found(looking)
+    if looking.is_of_step and not found.passes:
+      in_turn = edits_in_turn(bench, looking, diagnosis.run, _single_edits)
+      found = repairing.by_edits(*in_turn) if in_turn else found
     told, found = _told(diagnosis, evidence, bench, found)
     simpler = None
     doubtful = any(_is_doubtful(looking, told, one) for one in found.mistakes)
@@ -79,6 +84,29 @@ def with_experiments(
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
+
+
+def with_later_mistakes(
+  diagnosis: Diagnosis, evidence: FailedStage, looking: Looking, bench: Bench
+) -> Diagnosis:
+  """Returns a diagnosis of a step that is known to be explained, with mistakes of later steps."""
+  if evidence.stage != _OF_STEPS:
+    return diagnosis
+  try:
+    found = None if bench.why_not() else edits_in_turn(bench, looking, diagnosis.run, _single_edits)
+    if found is None or len(found[0]) == 1:
+      return diagnosis
+    told, _ = _told(diagnosis, evidence, bench, Repairing(bench).by_edits(*found))
+    return told
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
+    note = f'later steps were not examined: {type(error).__name__}: {error}'[:300]
+    return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, note))
+
+
+def _single_edits(looking: Looking) -> Iterator[Mistake]:
+  yield from step_edits(looking)
+  yield from python_number_edits(looking)
+  yield from line_edits(looking)
 
 
 def _with_setting(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:

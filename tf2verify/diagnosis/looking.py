@@ -168,6 +168,10 @@ class Looking:
     """Whether gradients differ, from which updates follow that are not looked at."""
     return any(name.startswith(_GRADIENT) for name in self._targets)
 
+  def of(self, targets: Sequence[str]) -> 'Looking':
+    """Returns the search behind some of what differs alone."""
+    return Looking(self.tf1, self.tf2, targets, self._least, further=self._behind_too)
+
   def of_all_variables(self) -> 'Looking':
     """Returns the search behind the updates of all variables, whether they differ or not.
 

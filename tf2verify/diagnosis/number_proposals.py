@@ -19,7 +19,10 @@ _EXPONENT = 2.0
 _OF_TERMS = ('Mul', 'AddV2', 'Sub')
 # An operation, the number of its input, and its dtype.
 _NumberPlace = tuple[int, int, np.dtype[Any]]
+# The places of each share of 1, the greater part, and of what it leaves.
+_Shares = Mapping[float, tuple[Sequence[_NumberPlace], Sequence[_NumberPlace]]]
 _DIGITS = 6
+_MOST_CALLERS = 4
 # Of two numbers that are 1 together, one is a share; what is left of 1 without 1e-6 is 1.
 _LEAST_SHARE = 1e-3
 _CLOSE = 1e-5
@@ -43,6 +46,11 @@ class NumberProposals:
     self.all_of_tf1 = _all_numbers(tf1)
     self.further = _further_numbers(tf1, tf2)
     self._own = _numbers_of(Line(tf2, tuple(range(len(tf2.ops)))))
+    # What each line of a caller leads to: two optimizers of one class have numbers of their own.
+    self._called: dict[tuple[str, int], set[int]] = {}
+    for n, op in enumerate(tf2.ops):
+      for caller in () if op.source is None else op.source.callers:
+        self._called.setdefault(caller.at, set()).add(n)
 
   def other_numbers(self, line: Line) -> Iterator[Proposal]:
     """Yields numbers of tf1 that the port does not have, in place of one of the line.
@@ -97,27 +105,46 @@ class NumberProposals:
     """Yields another share of tf1, and what it leaves of 1, in place of both of the port.
 
     A decay is a number twice: as itself, and as 1 without it. That is one of the line alone, or
-    one setting of all lines that read it.
+    one setting of all lines that read it, or of those that one caller leads to.
     """
-    own = _numbers_of(line)
+    known = [_shares(_numbers_of(line)), *self._shares_of_callers(line), _shares(self._own)]
+    for row in itertools.zip_longest(*(self._other_shares(line, shares) for shares in known)):
+      yield from (one for one in row if one is not None)
+
+  def _other_shares(self, line: Line, shares: _Shares) -> Iterator[Proposal]:
     of_tf1 = [one for one in self.all_of_tf1 if _LEAST_SHARE <= one < 1]
     further = [one for one in of_tf1 if one in self.further]
     # What tf1 has nowhere may be another one of tf1's that the port has as well.
     known = [one for one in of_tf1 if rounded(1 - one) in self.all_of_tf1]
-    for shares in (_shares(own), _shares(self._own)):
-      for number, (places, left) in shares.items():
-        is_here = any(n in line.positions for n, *_ in (*places, *left))
-        others = further if number in self.all_of_tf1 else dict.fromkeys((*further, *known))
-        for other in others if is_here else ():
-          changes = (*_set(line, places, other), *_set(line, left, rounded(1 - other)))
-          both = [
-            f'{value_text(one)} and {value_text(rounded(1 - one))}' for one in (other, number)
-          ]
-          first, second = (name_at(line, found[0][0]) for found in (places, left))
-          text = f'{first} and {second} have {both[1]} in the port, {both[0]} in tf1'
-          like = self.all_of_tf1[other]
-          shown = value_text(other), value_text(number)
-          yield Proposal(changes, *shown, text, like, is_setting=True)
+    for number, (places, left) in shares.items():
+      is_here = any(n in line.positions for n, *_ in (*places, *left))
+      others = further if number in self.all_of_tf1 else dict.fromkeys((*further, *known))
+      for other in others if is_here else ():
+        changes = (*_set(line, places, other), *_set(line, left, rounded(1 - other)))
+        both = [f'{value_text(one)} and {value_text(rounded(1 - one))}' for one in (other, number)]
+        first, second = (name_at(line, found[0][0]) for found in (places, left))
+        text = f'{first} and {second} have {both[1]} in the port, {both[0]} in tf1'
+        like = self.all_of_tf1[other]
+        shown = value_text(other), value_text(number)
+        yield Proposal(changes, *shown, text, like, is_setting=True)
+
+  def _shares_of_callers(self, line: Line) -> Iterator[_Shares]:
+    """Yields the shares among what each caller of a line leads to, where it has several."""
+    found = dict.fromkeys(
+      caller.at
+      for op in line.ops
+      if op.source is not None
+      for caller in op.source.callers
+      if not self._called[caller.at].issuperset(line.positions)
+    )
+    for at in itertools.islice(found, _MOST_CALLERS):
+      called = self._called[at]
+      numbers = {
+        number: kept
+        for number, places in self._own.items()
+        if (kept := [place for place in places if place[0] in called])
+      }
+      yield _shares(numbers)
 
   def without_terms(self, line: Line) -> Iterator[Proposal]:
     """Yields 0 for factors and terms of the line."""
@@ -129,12 +156,12 @@ class NumberProposals:
 
 def _shares(
   numbers: Mapping[float, list[_NumberPlace]],
-) -> dict[float, tuple[list[_NumberPlace], list[_NumberPlace]]]:
-  """Returns the places of each share of 1, the greater part, and of what it leaves."""
+) -> _Shares:
+  """Returns the shares of 1 among some numbers."""
   found = {}
   for number, places in numbers.items():
     for rest, left in numbers.items():
-      if _LEAST_SHARE <= rest <= number < 1 and math.isclose(number + rest, 1, rel_tol=_CLOSE):
+      if _LEAST_SHARE <= rest < number < 1 and math.isclose(number + rest, 1, rel_tol=_CLOSE):
         found[number] = places, left
   return found
 

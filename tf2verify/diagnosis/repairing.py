@@ -85,9 +85,13 @@ class Repairing:
     Args:
       proposed: edits, which need no partner in tf1.
     """
-    before = self._bench.judged([])
     judged = self._single(proposed)
-    return None if judged is None else self._judged_mistakes(before, judged, '')
+    return None if judged is None else self.by_edits(self._mistakes, judged)
+
+  def by_edits(self, mistakes: Iterable[Mistake], judged: Judged) -> Found:
+    """Returns some edits with what the stage says of all of them."""
+    self._mistakes = list(mistakes)
+    return self._judged_mistakes(self._bench.judged([]), judged, '')
 
   def _single(self, proposed: Iterable[Mistake]) -> Judged | None:
     """Makes one edit, where that alone makes the stage pass."""
