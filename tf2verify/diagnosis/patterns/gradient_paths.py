@@ -18,6 +18,17 @@ _FLAT = ('Floor', 'Ceil', 'Round', 'Rint', 'Sign', 'ZerosLike', 'OnesLike')
 _SQUARES, _AVERAGES = 'SquaredDifference', ('Mean', 'Sum')
 
 
+def own_gradients(graph: OpGraph) -> list[str]:
+  """Returns the lines at which gradients are stopped or written by hand, each once."""
+  found = []
+  for op in graph.ops:
+    marked = [n for (n, _), passed in zip(op.inputs, op.through, strict=False) if marks_of(passed)]
+    sources = [graph.ops[n].source or op.source for n in marked]
+    sources += [op.source] if op.attribute('_gradient_op_type') else []
+    found += [op.name if source is None else source.short for source in sources]
+  return list(dict.fromkeys(found))
+
+
 def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
   """Returns where two forward passes let gradients pass differently."""
   found = []

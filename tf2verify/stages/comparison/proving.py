@@ -5,6 +5,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from tf2verify.diagnosis.patterns.gradient_paths import own_gradients
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.proven import GraphDifference, Proven
@@ -45,6 +46,9 @@ _LOSSES_TESTED = 'losses that are not proven whole'
 # Of so many operations, in tf1, a step is related only where its losses are proven: it takes time,
 # and gradients of what is not proven are not proven either.
 _SMALL = 150
+# What it calls the lines at which gradients are stopped or written by hand in training.
+OWN_GRADIENTS = 'gradients of their own'
+_MOST_LINES = 4
 _LONG = 3000  # terms: what differs is sought by many proofs
 LOSSES = 'losses'
 
@@ -124,9 +128,17 @@ def related(case: CaseUnderTest, run: RunSpec) -> Related:
         yield one, other
 
     is_telling = not isinstance(run.fill, ConstantFill)
-    return compared(graph, tf2.op_graph(), variables, name, start, runs=runs, is_telling=is_telling)
+    other = tf2.op_graph()
+    if run.training:
+      case.remembered[OWN_GRADIENTS] = _lines_of_gradients(graph, other)
+    return compared(graph, other, variables, name, start, runs=runs, is_telling=is_telling)
 
   return attempted(name, start, found)
+
+
+def _lines_of_gradients(tf1: OpGraph, tf2: OpGraph) -> str:
+  lines = list(dict.fromkeys((*own_gradients(tf2), *own_gradients(tf1))))
+  return ' and '.join((*lines[:_MOST_LINES], *(('more',) if lines[_MOST_LINES:] else ())))
 
 
 def attempted(name: str, start: float, found: Callable[[], Related]) -> Related:

@@ -18,6 +18,7 @@ from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_o
 from tf2verify.stages.comparison.vacuity import gradient_notes
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.size_in_training import compare_in_training
+from tf2verify.stages.passes.wider_gradients import told_apart
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
@@ -126,9 +127,16 @@ class Gradients(Stage):
     if not comparison.differences:
       comparison.blind_spots += gradient_notes(known)
       notes += compare_in_training(case, tf1_run, (tf1, tf2), comparison)
+    if not comparison.differences:
+      comparison.blind_spots += told_apart(case, tf1_run, tf1, functools.partial(_at, case))
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     return comparison.findings(notes)
+
+
+def _at(case: CaseUnderTest, run: RunSpec, tf1: Observation, tf2: Observation) -> Comparison:
+  again = repeated(case.tf1.prepare_filled([run]), run)
+  return ReferenceGradients(run, tf1, again).compared(case, tf2.gradients)
 
 
 def _is_large(case: CaseUnderTest) -> bool:

@@ -49,10 +49,9 @@ def tell_apart(
 ) -> str:
   """Runs both sides with scaled inputs where their graphs are known to differ.
 
-  Only inputs that the model could be given: signs stay, integers, texts and masks of zeros and
-  ones stay, and what lies from -1 to 1 is not made greater, since it may be bounded. Where the
-  reference raises, or yields what is not finite, an input tells nothing, and neither does
-  a difference that is not clear.
+  Only inputs that the model could be given, see `scaled_inputs`. Where the reference raises, or
+  yields what is not finite, an input tells nothing, and neither does a difference that is not
+  clear.
 
   Args:
     case: both sides, which agree.
@@ -66,7 +65,7 @@ def tell_apart(
   if not differences or case.tf1.fixed_size:
     return ''
   for factor in _FACTORS:
-    inputs = _scaled(run.inputs, factor)
+    inputs = scaled_inputs(run.inputs, factor)
     if inputs is None:
       continue
     scaled = dataclasses.replace(run, inputs=inputs, size=f'floating inputs times {factor:g}')
@@ -114,7 +113,7 @@ def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) ->
     return []
   if case.tf1.fixed_size or proven.tf1_operations > _MOST_OPERATIONS:
     return []
-  inputs = _scaled(run.inputs, _FACTORS[0])
+  inputs = scaled_inputs(run.inputs, _FACTORS[0])
   if inputs is None:
     return []
   size = f'floating inputs times {_FACTORS[0]:g}'
@@ -244,8 +243,16 @@ def _is_finite(observed: Observation) -> bool:
   return all(bool(np.isfinite(v).all()) for v in values if v.dtype.kind in 'fc')
 
 
-def _scaled(inputs: Any, factor: float) -> Any | None:
-  """Returns the nest with its floating arrays scaled; None where there is none."""
+def scaled_inputs(inputs: Any, factor: float) -> Any | None:
+  """Returns the nest with its floating arrays scaled; None where there is none.
+
+  Signs stay, integers, texts and masks of zeros and ones stay, and what lies from -1 to 1 is not
+  made greater, since it may be bounded.
+
+  Args:
+    inputs: the nest.
+    factor: of its arrays.
+  """
   found = []
 
   def scale(path: str, leaf: np.ndarray) -> np.ndarray:
