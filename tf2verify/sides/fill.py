@@ -150,6 +150,27 @@ class MilderFill:
     return self._scaled(name, shape, dtype)
 
 
+class OtherFill:
+  """Other and greater values where another fill gives distinct ones.
+
+  What a case gives instead of these stays, and so do bounds of ranges.
+  """
+
+  def __init__(self, fill: Fill, draw: int, factor: float) -> None:
+    """Takes the fill, which draw of further distinct values to give, and their factor."""
+    self.description = f'{fill.description}, others times {factor:g}'
+    self._fill = fill
+    self._draw = draw
+    self._scaled = ScaledFill(DistinctFill(), factor)
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the values, of the same dtype."""
+    value = self._fill(name, shape, dtype)
+    if is_bound(name, shape) or _is_given(value, name, shape, dtype):
+      return value
+    return self._scaled(f'draw {self._draw} of {name}', shape, dtype)
+
+
 def _is_given(value: np.ndarray | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> bool:
   """Returns whether a case chose the value of a variable, in place of the distinct one."""
   distinct = distinct_values(name, shape, dtype)

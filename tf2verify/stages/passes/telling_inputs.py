@@ -1,28 +1,21 @@
 """Inputs that reach what the case's own do not: a bound, an epsilon, another activation."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tf2verify.errors import BuilderError, LayerError, UserCodeError
-from tf2verify.records.observation import Observation
 from tf2verify.records.proven import GraphDifference, Proven
 from tf2verify.reference import nests
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.regularization_in_total import settle
-from tf2verify.stages.comparison.reruns import repeated, rerun_of
-from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.compared_again import compared_at
+from tf2verify.stages.passes.greater_variables import greater_variables
 from tf2verify.stages.stage import CaseUnderTest
 
 # Beyond what bounds stop, and below what an epsilon adds to.
 _FACTORS = (100.0, 1e-6, 1e4)
-# Of the greatest element of an output: what is less may be a decision, such as an epsilon of
-# 1.001e-5 for 1e-5, and no fault.
-_CLEAR = 0.01
 _ALIGNED = (
   'every example of {} is ones and then zeros, and both sides agree; from its end, as zeros and '
   'then ones, they differ: one side may count the ones, where the other one reads which they are; '
@@ -38,7 +31,6 @@ _UNPROVEN = (
 )
 # So many operations run in a moment.
 _MOST_OPERATIONS = 1000
-_REFUSALS = (UserCodeError, BuilderError, LayerError)
 
 
 def tell_apart(
@@ -69,7 +61,7 @@ def tell_apart(
     if inputs is None:
       continue
     scaled = dataclasses.replace(run, inputs=inputs, size=f'floating inputs times {factor:g}')
-    trial = _compared(case, scaled)
+    trial = compared_at(case, scaled)
     if trial is not None and trial.differences:
       comparison.absorb(trial)
       comparison.repeatable(scaled)
@@ -95,6 +87,7 @@ def other_inputs(
   if told:
     return list(known)
   greater = [] if known else _greater_inputs(case, run, proven)
+  greater = greater or greater_variables(case, run, proven)
   return [*known, *greater, *_other_structure(case, run, proven)]
 
 
@@ -117,7 +110,7 @@ def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) ->
   if inputs is None:
     return []
   size = f'floating inputs times {_FACTORS[0]:g}'
-  trial = _compared(case, dataclasses.replace(run, inputs=inputs, size=size))
+  trial = compared_at(case, dataclasses.replace(run, inputs=inputs, size=size))
   if trial is None or not trial.differences:
     return []
   tested = next((one.tf2[0] for one in proven.regions if one.tf2), '')
@@ -147,7 +140,7 @@ def _other_structure(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -
     for path in _paths(run.inputs, fits):
       inputs = _changed(run.inputs, path, change)
       other = dataclasses.replace(run, inputs=inputs, size=f'inputs{path} {how}')
-      trial = _compared(case, other)
+      trial = compared_at(case, other)
       if trial is not None and trial.differences:
         said.append(text.format(f'inputs{path}' if path else 'the input'))
   return said
@@ -199,48 +192,6 @@ def _half(leaf: np.ndarray) -> np.ndarray:
       below = np.flatnonzero(values[:row])
       values[below[: max(np.count_nonzero(values) - 2, 0)]] = 0
   return found
-
-
-def _compared(case: CaseUnderTest, run: RunSpec) -> Comparison | None:
-  """Returns both sides compared; None where the reference does not tell."""
-  names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
-  try:
-    run_tf1 = case.tf1.prepare_filled([run])
-    (tf1,) = run_tf1()
-    if not _is_finite(tf1):
-      return None
-    (tf2,) = case.tf2.observe_filled([dataclasses.replace(run, tf1_names=names)])
-  except _REFUSALS:
-    return None
-  if tf1.structure != tf2.structure or any(draw.in_loop for draw in tf1.random_draws):
-    return None
-  trial = Comparison()
-  trial.outputs(tf1, tf2, case.tolerance)
-  trial.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
-  inspect = functools.partial(case.tf1.inspectable, run)
-  trial.excuse_rounding(tf1, rerun_of(repeated(run_tf1, run)), inspect=inspect)
-  leave_out(trial, inspect, tf1.run)
-  settle(case, trial)
-  if any(difference.may_be_rounding for difference in trial.differences):
-    return None
-  return trial if _is_clear(tf1, tf2) else None
-
-
-def _is_clear(tf1: Observation, tf2: Observation) -> bool:
-  """Returns whether an output differs by more than a share of its greatest element."""
-  for one, other in zip(tf1.outputs, tf2.outputs, strict=True):
-    x, y = one.value, other.value
-    if x is None or y is None or x.shape != y.shape or x.dtype.kind != 'f' or not x.size:
-      continue
-    greatest = float(np.max(np.abs(x)))
-    if not float(np.max(np.abs(x.astype('float64') - y))) <= _CLEAR * greatest:
-      return True
-  return False
-
-
-def _is_finite(observed: Observation) -> bool:
-  values = [record.value for record in observed.outputs if record.value is not None]
-  return all(bool(np.isfinite(v).all()) for v in values if v.dtype.kind in 'fc')
 
 
 def scaled_inputs(inputs: Any, factor: float) -> Any | None:
