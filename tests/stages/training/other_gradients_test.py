@@ -78,6 +78,27 @@ class OwnBounded(OwnRms):
     return tf.minimum(root, 50.0)
 
 
+class OwnAdam:
+  """Adam by hand, which may keep the greatest second moments."""
+
+  def __init__(self, keeps):
+    self.keeps = keeps
+    self.count, self.slots = tf.Variable(0.0), []
+
+  def step(self, gradients, variables):
+    if not self.slots:
+      self.slots = [[tf.Variable(tf.zeros_like(v)) for _ in range(3)] for v in variables]
+    self.count.assign_add(1.0)
+    rate = 0.01 * tf.sqrt(1 - 0.999**self.count) / (1 - 0.9**self.count)
+    for gradient, variable, slots in zip(gradients, variables, self.slots, strict=True):
+      first, second, greatest = slots
+      first.assign(0.9 * first + 0.1 * gradient)
+      second.assign(0.999 * second + 0.001 * gradient**2)
+      greatest.assign(tf.maximum(greatest, second))
+      root = tf.sqrt(greatest if self.keeps else second)
+      variable.assign_sub(rate * first / (root + 1e-8))
+
+
 class Trained(tf2verify.EquivalenceCase, abc.ABC):
   def build_tf1_graph(self, inputs, training):
     return v1.layers.dense(inputs, 3, name='dense')
@@ -239,6 +260,17 @@ class OtherGradientsTest(parameterized.TestCase):
     outside = True  # and hides no epsilon
     found = self._found(WithoutMomentum, make_tf1_optimizer=make)
     self.assertIn('compare an epsilon', ' '.join(found))
+
+  @parameterized.parameters((True, True), (True, False), (False, True), (False, False))
+  def test_a_state_that_the_port_keeps_alone(self, keeps, by_hand):
+    def make(rate):
+      by_keras = keras.optimizers.Adam(rate, epsilon=1e-8, amsgrad=keeps)
+      return OwnAdam(keeps) if by_hand else by_keras
+
+    hooks = {'tf2_train_step': own_step} if by_hand else {}
+    found = self._found(make, make_tf1_optimizer=lambda _: v1.train.AdamOptimizer(0.01), **hooks)
+    said = [one for one in found if 'which TF1 has nothing for' in one]
+    self.assertLen(said, int(keeps), found)
 
   @parameterized.parameters(1.0, 2.0)
   def test_a_factor_before_a_clipping_that_every_step_reaches(self, factor):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
 from tf2verify.sides.graphs.run import GraphRun
@@ -30,6 +30,9 @@ _FACTORS = (1e-3, 1e3)
 _APART, _SAME = 0.01, 1e-3
 # In units in the last place of a variable, the rounding of what a step adds to it.
 _ULPS = 8.0
+_SHOWN = 3
+# By which a slot is told apart that has no partner.
+_OF_SIDE = ' of tf'
 
 _BEFORE = 'what gradients are multiplied by before a clipping, the clipping, '
 
@@ -75,8 +78,14 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float
     return
   is_before = tf1.target is gradient_target and tf1.changes_gradients(names)
   ours, theirs = tf1.slots(names), tf2.slots(names)
-  if not (tf1.is_idle(names, ours - theirs) and tf2.is_idle(names, theirs - ours)):
-    return  # slots that only one side has would not be scaled with the others
+  alone = [
+    set() if side.is_idle(names, own) else own
+    for side, own in ((tf1, ours - theirs), (tf2, theirs - ours))
+  ]
+  if any(alone):  # slots that only one side has would not be scaled with the others
+    if not all(alone) and ours & theirs:
+      yield _of_state(*alone)
+    return
   ones, others = tf1.gradients(names), tf2.gradients(names)
   layouts = step.tf2.layouts
   for name in names:
@@ -100,6 +109,17 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float
           'bound'
         )
         return
+
+
+def _of_state(ours: Collection[str], theirs: Collection[str]) -> str:
+  """Returns what to say of slots that one side alone has, and that its updates follow from."""
+  one, other = ('TF1', 'the port') if ours else ('the port', 'TF1')
+  names = sorted(name.rpartition(_OF_SIDE)[0] or name for name in ours or theirs)
+  return (
+    f'what the updates of {one} add follows from {listed(names, _SHOWN)}, which {other} has '
+    'nothing for: these steps agree, and others may not, as with AMSGrad once second moments fall; '
+    'make the update that of TF1'
+  )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
