@@ -19,6 +19,8 @@ TF2 = 'tf2'
 
 # Returns what an array of inputs or labels is in another batch.
 Change = Callable[[np.ndarray], np.ndarray]
+# What gradients are multiplied by: all, or each by the name of its variable.
+Factor = float | Mapping[str, float]
 Progress = Callable[[str], None]
 
 

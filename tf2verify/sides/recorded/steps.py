@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
-from tf2verify.sides.side import Change
+from tf2verify.sides.side import Change, Factor
 
 
 class RecordedSteps:
@@ -45,7 +45,7 @@ class RecordedSteps:
     """Raises `NotApplicable`: no step was recorded on another batch."""
     raise NotApplicable('the steps of the reference were recorded')
 
-  def take_scaled(self, factor: float) -> TrainingStep:
+  def take_scaled(self, factor: Factor, change: Change | None = None) -> TrainingStep:
     """Raises `NotApplicable`: no step was recorded at other gradients."""
     raise NotApplicable('the steps of the reference were recorded')
 
@@ -62,6 +62,10 @@ class RecordedSteps:
     """Raises `NotApplicable`: no step was recorded at another rate."""
     raise NotApplicable('the steps of the reference were recorded')
 
-  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
+  def try_clipping(
+    self, factors: Mapping[str, float] | None = None, change: Change | None = None
+  ) -> ClippingTrial | None:
     """Puts far larger gradients into the recorded train op; see `ReferenceSteps`."""
+    if change is not None:
+      raise NotApplicable('the steps of the reference were recorded')
     return self._try_clipping(factors)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides.side import Change
+from tf2verify.sides.side import Change, Factor
 
 
 class ReferenceSteps(Protocol):
@@ -31,8 +31,12 @@ class ReferenceSteps(Protocol):
       NotApplicable: the steps were recorded.
     """
 
-  def take_scaled(self, factor: float) -> TrainingStep:
+  def take_scaled(self, factor: Factor, change: Change | None = None) -> TrainingStep:
     """Takes a step at all gradients, as differentiated, times a factor; reads everything after it.
+
+    Args:
+      factor: one for all, or one for each variable, by the side's own names.
+      change: of the batch, as `take_with`; None for none.
 
     Raises:
       NotApplicable: the steps were recorded, or the gradients cannot be replaced.
@@ -55,12 +59,15 @@ class ReferenceSteps(Protocol):
       NotApplicable: several optimizers have rates of their own, or that cannot be tried.
     """
 
-  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
+  def try_clipping(
+    self, factors: Mapping[str, float] | None = None, change: Change | None = None
+  ) -> ClippingTrial | None:
     """Puts far larger gradients into a step, after the last that is looked at.
 
     Args:
       factors: what the gradient of each variable is multiplied by, by the side's own names;
         None for one factor that brings their global norm to about 1e6.
+      change: of the batch, as `take_with`, which has taken a step on it; None for none.
 
     Returns:
       What the updates would be given; None where they are given the gradients as they are.

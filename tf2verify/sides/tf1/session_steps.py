@@ -12,7 +12,7 @@ from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.set_aside_steps import start_set_aside
-from tf2verify.sides.side import Change
+from tf2verify.sides.side import Change, Factor
 from tf2verify.sides.tf1 import gradient_trials, session_values
 from tf2verify.sides.tf1.build import GraphGradient
 from tf2verify.sides.tf1.loss_graph import LossGraph
@@ -191,34 +191,45 @@ class SessionSteps:
   def take_with(self, change: Change) -> TrainingStep:
     """Takes a step on another batch, see `ReferenceSteps.take_with`."""
     known = self._feeds
-    names = [*self._built.placeholders, *self._losses.label_placeholders]
-    fed = {name: change(known[name]) for _, name in names if name in known}
-    self._feeds = {**known, **fed}
+    self._feeds = self._fed_with(change)
     try:
       return self.take()
     finally:
       self._feeds = known
 
-  def take_scaled(self, factor: float) -> TrainingStep:
+  def _fed_with(self, change: Change | None) -> dict[str, np.ndarray]:
+    names = [*self._built.placeholders, *self._losses.label_placeholders]
+    known = {name: self._feeds[name] for _, name in names if name in self._feeds}
+    changed = {} if change is None else {name: change(value) for name, value in known.items()}
+    return {**self._feeds, **changed}
+
+  def take_scaled(self, factor: Factor, change: Change | None = None) -> TrainingStep:
     """Takes a step at gradients times a factor, see `ReferenceSteps.take_scaled`."""
     assert self._train is not None
-    known = self._feeds
-    names = [one.values for one in self._train.gradients if one.values is not None]
-    graph = self._built.graph
+    known, feeds = self._feeds, self._fed_with(change)
+    raws = {one.values: one.variable for one in self._train.gradients if one.values is not None}
+    names, graph = list(raws), self._built.graph
     if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in names):
       raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
-    values = session_values.fetch_alone(self.session, self._built.variables, names, known)
-    scaled = (np.asarray(value * np.asarray(factor, value.dtype)) for value in values)
-    self._feeds = {**known, **dict(zip(names, scaled, strict=True))}
+    values = session_values.fetch_alone(self.session, self._built.variables, names, feeds)
+    factors = [factor if isinstance(factor, float) else factor[raws[name]] for name in names]
+    scaled = (
+      np.asarray(value * np.asarray(times, value.dtype))
+      for value, times in zip(values, factors, strict=True)
+    )
+    self._feeds = {**feeds, **dict(zip(names, scaled, strict=True))}
     try:
       return self.take()
     finally:
       self._feeds = known
 
-  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
+  def try_clipping(
+    self, factors: Mapping[str, float] | None = None, change: Change | None = None
+  ) -> ClippingTrial | None:
     """Feeds far larger gradients in the place of those of a step, which it does not take."""
     assert self._train is not None
-    return gradient_trials.in_graph(self.session, self._built, self._train, self._feeds, factors)
+    feeds = self._fed_with(change)
+    return gradient_trials.in_graph(self.session, self._built, self._train, feeds, factors)
 
   def _state(self) -> tuple[tuple[TensorRecord, ...], tuple[Slot, ...], int | None]:
     """Reads the model's variables, the slots and the global step, all in one run."""

@@ -1,7 +1,8 @@
 """Training steps of the port, one by one."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from tf2verify.sides.optimizer_state import (
 from tf2verify.sides.process import randomness
 from tf2verify.sides.seen import Seen
 from tf2verify.sides.set_aside_steps import slots_set_aside
-from tf2verify.sides.side import Change
+from tf2verify.sides.side import Change, Factor
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.given_gradients import GivenGradients
 from tf2verify.sides.tf2.gradient_records import gradient_record, is_known
@@ -83,8 +84,10 @@ class Tf2Steps:
     # Of the last step: whether the update was given something else, and what.
     self._changes_gradients = False
     self._given: GivenGradients | None = None
-    self._factor = 1.0
+    self._factor: Factor = 1.0
     self._last: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = (), ()
+    # The same of the last one on another batch.
+    self._last_changed: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = (), ()
 
   def run(self) -> TrainingRun:
     """Returns what is known besides the steps themselves.
@@ -203,24 +206,38 @@ class Tf2Steps:
 
   def take_with(self, change: Change) -> TrainingStep:
     """Takes a step on another batch, see `ReferenceSteps.take_with`."""
-    step, last = self._step, self._last
-    labels = step.labels
-    if labels is not None:
-      labels = nests.map_leaves(lambda _, leaf: tf.constant(change(leaf.numpy())), labels)
-    inputs = nests.map_leaves(lambda _, leaf: change(leaf), step.inputs)
-    self._step = dataclasses.replace(step, inputs=inputs, labels=labels)
+    last = self._last
     try:
-      return self.take()
+      with self._on(change):
+        return self.take()
     finally:
-      self._step, self._last = step, last
+      self._last, self._last_changed = last, self._last
 
-  def take_scaled(self, factor: float) -> TrainingStep:
+  @contextlib.contextmanager
+  def _on(self, change: Change | None) -> Iterator[None]:
+    """Has steps taken on another batch."""
+    step = self._step
+    if change is not None:
+      of_batch = change
+      labels = step.labels
+      if labels is not None:
+        labels = nests.map_leaves(lambda _, leaf: tf.constant(of_batch(leaf.numpy())), labels)
+      inputs = nests.map_leaves(lambda _, leaf: of_batch(leaf), step.inputs)
+      self._step = dataclasses.replace(step, inputs=inputs, labels=labels)
+    try:
+      yield
+    finally:
+      self._step = step
+
+  def take_scaled(self, factor: Factor, change: Change | None = None) -> TrainingStep:
     """Takes a step at gradients times a factor, see `ReferenceSteps.take_scaled`."""
     if self._given is not None:
       raise NotApplicable('the port is given its gradients')
-    self._factor, last = factor, self._last
+    last = self._last
+    self._factor = factor if isinstance(factor, float) else self._by_own_name(factor)
     try:
-      return self.take()
+      with self._on(change):
+        return self.take()
     finally:
       self._factor, self._last = 1.0, last
 
@@ -273,11 +290,14 @@ class Tf2Steps:
     check_not_used(updates.begun, self._used_earlier)
     return loss
 
-  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
+  def try_clipping(
+    self, factors: Mapping[str, float] | None = None, change: Change | None = None
+  ) -> ClippingTrial | None:
     """Takes a step with far larger gradients, the last step of all.
 
     Args:
       factors: as `ReferenceSteps.try_clipping`.
+      change: likewise.
 
     Returns:
       What the updates were given; None where they are given the gradients as they are.
@@ -285,21 +305,22 @@ class Tf2Steps:
     Raises:
       NotApplicable: that cannot be tried.
     """
-    raw, applied = self._last
+    raw, applied = self._last if change is None else self._last_changed
     if not raw or not applied:
       raise NotApplicable('the step of the port does not show how it changes the gradients')
     if not self._changes_gradients:
       return None
-    by_own_name = {
-      own: factor
-      for name, factor in (factors or {}).items()
-      for own in self._port.layouts.own_names(name)
-    }
-    updates = update_recorder(enlargement(raw) if factors is None else by_own_name)
+    factor = enlargement(raw) if factors is None else self._by_own_name(factors)
+    updates = update_recorder(factor)
     self._number += 1
-    self._stepped(updates)
+    with self._on(change):
+      self._stepped(updates)
     large, large_applied = map(self._gradients, (updates.differentiated, updates.applied))
     return ClippingTrial(raw, applied, large, large_applied)
+
+  def _by_own_name(self, factors: Mapping[str, float]) -> dict[str, float]:
+    names = self._port.layouts.own_names
+    return {own: factor for name, factor in factors.items() for own in names(name)}
 
   def records(self) -> tuple[OptimizerRecord, ...]:
     """Returns the optimizers that have updated something."""

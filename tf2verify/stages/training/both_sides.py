@@ -10,10 +10,10 @@ import numpy as np
 from tf2verify.diagnosis.evidence.training import Rates
 from tf2verify.diagnosis.rules.training.later_rates import COUNTS, are_same
 from tf2verify.errors import NotApplicable, UserCodeError
-from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
+from tf2verify.numerics.gradient_clips import Clip
 from tf2verify.numerics.set_aside import release_pages
 from tf2verify.records.observation import TensorRecord
-from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
+from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.set_aside_steps import steps_set_aside
@@ -24,7 +24,14 @@ from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
-from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
+from tf2verify.stages.training.clipping_trials import (
+  ClippingWatch,
+  Factors,
+  clip_beyond,
+  factors_of,
+  have_same_zeros,
+  without_some,
+)
 from tf2verify.stages.training.paces import Paces
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
@@ -158,20 +165,25 @@ class BothSides:
     """
     reference, port = self._sides
     one, other = reference.take_with(change), port.take_with(change)
-    self._taken.append((one, self._as_paired(one, other)))
-    try:
-      return self.so_far()
-    finally:
-      self._taken.pop()
+    return self._forgotten(one, other)
 
-  def take_scaled(self, factor: float) -> Steps:
+  def take_scaled(self, factor: float | Factors, change: Change | None = None) -> Steps:
     """Takes a step at gradients times a factor, which is forgotten; returns the steps with it.
+
+    Args:
+      factor: of all gradients, or those of both sides.
+      change: of the batch, as `take_with`; None for none.
 
     Raises:
       NotApplicable: a side cannot take it.
     """
     reference, port = self._sides
-    one, other = reference.take_scaled(factor), port.take_scaled(factor)
+    tf1, tf2 = (factor, factor) if isinstance(factor, float) else factor
+    one, other = reference.take_scaled(tf1, change), port.take_scaled(tf2, change)
+    return self._forgotten(one, other)
+
+  def _forgotten(self, one: TrainingStep, other: TrainingStep) -> Steps:
+    """Returns the steps with another one, which is forgotten."""
     self._taken.append((one, self._as_paired(one, other)))
     try:
       return self.so_far()
@@ -275,14 +287,14 @@ class BothSides:
     reference, port = self._sides
     port.schedule()
     one, other = reference.take_at_rate(factor), port.take_at_rate(factor)
-    self._taken.append((one, self._as_paired(one, other)))
-    try:
-      return self.so_far()
-    finally:
-      self._taken.pop()
+    return self._forgotten(one, other)
 
   def try_clipping(
-    self, watch: ClippingWatch, comparison: Comparison, left_out: Collection[str]
+    self,
+    watch: ClippingWatch,
+    comparison: Comparison,
+    left_out: Collection[str],
+    change: Change | None = None,
   ) -> list[str]:
     """Compares what both sides make of larger gradients, after the last step.
 
@@ -290,19 +302,23 @@ class BothSides:
       watch: has seen the steps.
       comparison: gets what differs.
       left_out: tf1 names of variables whose gradients the sides change at different places.
+      change: makes a batch of which more shows, as of rows that are looked up several times; not
+        used where gradients are zero then.
 
     Returns:
       Notes on what was tried.
     """
     reference, port = self._sides
-    one, other = self._taken[-1]
-    found = equalizing_factors(one.gradients, other.gradients, self._pairs)
+    found = factors_of(self.so_far(), self._pairs)
+    if change is not None:
+      others = factors_of(self.take_with(change), self._pairs)
+      found, change = (others, change) if have_same_zeros(others, found) else (found, None)
     tf1, tf2 = found or (None, None)
     ports = {other for one, other in self._pairs if one in left_out}
     return watch.judge(
       comparison,
-      lambda: _without_some(reference.try_clipping(tf1), left_out),
-      lambda: _without_some(port.try_clipping(tf2), ports),
+      lambda: without_some(reference.try_clipping(tf1, change), left_out),
+      lambda: without_some(port.try_clipping(tf2, change), ports),
       self._pairs if found else None,
     )
 
@@ -370,17 +386,6 @@ class BothSides:
     before = self._with_shadows(port.slots_before)
     tf2 = dataclasses.replace(port, steps=others, slots_before=before)
     return self.beside(tf1, tf2)
-
-
-def _without_some(trial: ClippingTrial | None, variables: Collection[str]) -> ClippingTrial | None:
-  """Returns a trial without what the updates of some variables were given."""
-  if trial is None or not variables:
-    return trial
-  applied, large = (
-    tuple(record for record in records if record.name not in variables)
-    for records in (trial.applied, trial.large_applied)
-  )
-  return dataclasses.replace(trial, applied=applied, large_applied=large)
 
 
 def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:

@@ -1,7 +1,8 @@
 """Clipping that the gradients of a few steps do not reach."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
 
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
 from tf2verify.diagnosis.rules.wording import number_text
@@ -11,6 +12,7 @@ from tf2verify.numerics.gradient_clips import (
   Clip,
   clip_in_trial,
   differs_in_trial,
+  equalizing_factors,
   greatest_sizes,
   is_close,
   norm,
@@ -20,9 +22,12 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, TrainingStep
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training import step_quantities as quantities
+from tf2verify.stages.training.step_quantities import Steps
 
 # Puts larger gradients into a step of one side; see `ReferenceSteps.try_clipping`.
 Trial = Callable[[], ClippingTrial | None]
+# Of gradients, by the own names of both sides.
+Factors = tuple[dict[str, float], dict[str, float]]
 _UNKNOWN = 'it is not a clipping by one norm or one limit'
 _ALIKE = (
   'both sides change the gradients, but not by clipping to one norm or one limit; how they change '
@@ -124,6 +129,29 @@ class ClippingWatch:
       'larger gradients put into a step',
       hint=hint,
     )
+
+
+def factors_of(steps: Steps, pairs: Sequence[tuple[str, str]]) -> Factors | None:
+  """Returns by what the gradients of the last step become large; see `equalizing_factors`."""
+  return equalizing_factors(steps.tf1.steps[-1].gradients, steps.tf2.steps[-1].gradients, pairs)
+
+
+def have_same_zeros(one: Factors | None, other: Factors | None) -> bool:
+  """Returns whether the same gradients are zero, or rounding, where two factors were found."""
+  if one is None or other is None:
+    return False
+  return all(bool(one[0].get(name)) == bool(factor) for name, factor in other[0].items())
+
+
+def without_some(trial: ClippingTrial | None, variables: Collection[str]) -> ClippingTrial | None:
+  """Returns a trial without what the updates of some variables were given."""
+  if trial is None or not variables:
+    return trial
+  applied, large = (
+    tuple(record for record in records if record.name not in variables)
+    for records in (trial.applied, trial.large_applied)
+  )
+  return dataclasses.replace(trial, applied=applied, large_applied=large)
 
 
 def clip_beyond(trial: Trial) -> Clip | None:

@@ -6,22 +6,38 @@ the other rows alone, Adam moves them on. One more step, of the first example al
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import NotApplicable, UserCodeError
+from tf2verify.numerics.gradient_clips import norm
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides import loss_function
+from tf2verify.sides.side import Change
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.step_quantities import QuantityPair, Steps, tolerance_for
+from tf2verify.stages.training.clipping_trials import Factors
+from tf2verify.stages.training.small_gradients import Left, updates_apart
+from tf2verify.stages.training.step_quantities import Steps, tolerance_for
 
 QUANTITY = 'update of rows without a gradient'
 _RUN = 'a further step, with the first example only'
 _UPDATE = 'update'
+# Of the greatest element of what the step adds.
+_CLEAR, _SHOWN = 0.01, 3
+# Of the norm of all gradients, that of a table.
+_SHARE = 4.0
+_REPEATED = (
+  'all steps agree, and further ones with the first example only, several times over, do not: '
+  'what is added to {} differs; rows of a table are looked up repeatedly there: compare what is '
+  'made of their gradients (IndexedSlices have a row for each look-up, and a norm or a square of '
+  'these is another one than that of their sums)'
+)
 _Array = np.ndarray[Any, Any]
 
 
@@ -32,10 +48,18 @@ class OtherRows:
   Attributes:
     notes: why some were not compared.
     cause: why they may differ; '' where that is not known.
+    change: makes the batch of the further step; None where it was not taken.
+    apart: variables that another step updates differently, in which rows are looked up repeatedly.
   """
 
   notes: tuple[str, ...] = ()
   cause: str = ''
+  change: Change | None = None
+  apart: tuple[str, ...] = ()
+
+  def blind_spots(self) -> list[str]:
+    """Returns what to say of such a step."""
+    return [_REPEATED.format(listed(self.apart, _SHOWN))] if self.apart else []
 
 
 # By whether TF1, and the port, moves rows on that the batch does not look up.
@@ -55,11 +79,11 @@ _WHY = {
 }
 
 
-def compare_other_rows(
+def compare_rows(
   case: CaseUnderTest,
   both: BothSides,
   inputs: Any,
-  left: Callable[[QuantityPair], QuantityPair | None],
+  left: Left,
   comparison: Comparison,
 ) -> OtherRows:
   """Compares the rows that one more step looks up no longer.
@@ -92,7 +116,27 @@ def compare_other_rows(
     return _unknown(tables, str(reason))
   except UserCodeError:
     return _unknown(tables, 'a batch of one example several times over is refused')
-  number = len(after.tf1.steps)
+  found, moves = _compared(case, before, after, left, comparison)
+  missing = [name for name in tables if name not in found]
+  said = _unknown(missing, 'every example looks up the same rows') if missing else OtherRows()
+  is_found = any(difference.quantity == QUANTITY for difference in comparison.differences)
+  return dataclasses.replace(
+    said,
+    cause=_WHY.get(moves, ''),
+    change=first_alone,
+    apart=() if is_found else _repeated(both, before, after, first_alone, left),
+  )
+
+
+def _compared(
+  case: CaseUnderTest, before: Steps, after: Steps, left: Left, comparison: Comparison
+) -> tuple[list[str], tuple[bool, bool]]:
+  """Compares the rows that the last step does not look up.
+
+  Returns:
+    The tables with such rows; and whether TF1, and the port, moves such rows on.
+  """
+  number, tables = len(after.tf1.steps), _tables(before)
   earlier = {p.variable: p for p in before.pairs(number - 1) if p.quantity == _UPDATE}
   tf1_moves = port_moves = False
   names, found = dict(after.names), []
@@ -105,21 +149,57 @@ def compare_other_rows(
       continue
     found.append(pair.variable)
     port = names.get(pair.variable, pair.variable)
-    key = TensorKey(
-      QUANTITY,
-      pair.subject,
-      _RUN,
-      '' if port == pair.variable else port,
-    )
+    key = TensorKey(QUANTITY, pair.subject, _RUN, '' if port == pair.variable else port)
     allowed = tolerance_for(pair, case.training_tolerance)
     comparison.tensors(key, known.tf1[rows], known.tf2[rows], allowed)
     start = earlier[pair.variable]
     if start.tf1 is not None and start.tf2 is not None:
       tf1_moves |= not np.array_equal(known.tf1[rows], start.tf1[rows])
       port_moves |= not np.array_equal(known.tf2[rows], start.tf2[rows])
-  missing = [name for name in tables if name not in found]
-  said = _unknown(missing, 'every example looks up the same rows') if missing else OtherRows()
-  return dataclasses.replace(said, cause=_WHY.get((tf1_moves, port_moves), ''))
+  return found, (tf1_moves, port_moves)
+
+
+def _repeated(
+  both: BothSides, before: Steps, after: Steps, change: Change, left: Left
+) -> tuple[str, ...]:
+  """Returns variables to which the sides add something else if rows are looked up several times.
+
+  In the further step on the first example alone; or in one more, at gradients of which those of the
+  tables are most of a norm of all.
+
+  Args:
+    both: the steps of both sides, which agree.
+    before: those before the further step.
+    after: those with it.
+    change: makes its batch.
+    left: returns what of a pair is more than rounding.
+  """
+  found, factors = updates_apart(before, after, left, _CLEAR), _factors(after)
+  if found or factors is None:
+    return tuple(found)
+  try:
+    return tuple(updates_apart(after, both.take_scaled(factors, change), left, _CLEAR))
+  except (NotApplicable, UserCodeError):
+    return ()
+
+
+def _factors(steps: Steps) -> Factors | None:
+  """Returns by what gradients are multiplied so that tables have most of their norm.
+
+  None where a gradient is not known.
+  """
+  one, other = steps.tf1.steps[-1].gradients, steps.tf2.steps[-1].gradients
+  tables, names = _tables(steps), dict(steps.names)
+  known = {record.name: norm(record.value) for record in one if record.value is not None}
+  size = math.hypot(*known.values())
+  ports = {record.name for record in other if record.value is not None}
+  if set(names) < set(known) or {names.get(name, name) for name in known} != ports:
+    return None
+  factors = {
+    name: 2.0 ** round(math.log2(_SHARE * size / own)) if name in tables and own else 1.0
+    for name, own in known.items()
+  }
+  return factors, {names.get(name, name): factor for name, factor in factors.items()}
 
 
 def _unknown(tables: Sequence[str], why: str) -> OtherRows:

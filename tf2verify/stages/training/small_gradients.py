@@ -26,10 +26,11 @@ _APART = 2e-3
 # In units in the last place of a variable, the rounding of what a step adds to it.
 _ULPS = 16.0
 _SHOWN = 3
-_Left = Callable[[QuantityPair], QuantityPair | None]
+# Returns what of a pair is more than rounding; None for nothing.
+Left = Callable[[QuantityPair], QuantityPair | None]
 
 
-def small_gradients(both: BothSides, left: _Left) -> list[str]:
+def small_gradients(both: BothSides, left: Left) -> list[str]:
   """Returns what to say of steps that agree, and would not at small gradients.
 
   Args:
@@ -45,7 +46,7 @@ def small_gradients(both: BothSides, left: _Left) -> list[str]:
   try:
     for _ in range(_STEPS):
       after = both.take_scaled(factor)
-      if found := _apart(before, after, left):
+      if found := updates_apart(before, after, left):
         return [
           f'all steps agree, and a further one at gradients that are {factor:.1g} times as large '
           f'does not: what is added to {listed(found, _SHOWN)} differs; compare what gradients are '
@@ -68,8 +69,15 @@ def _is_large(step: TrainingStep) -> bool:
   return sum(r.value.size for r in step.variables if r.value is not None) > _MOST_ELEMENTS
 
 
-def _apart(before: Steps, after: Steps, left: _Left) -> list[str]:
-  """Returns the variables to which both sides add something else in the last step."""
+def updates_apart(before: Steps, after: Steps, left: Left, share: float = _APART) -> list[str]:
+  """Returns the variables to which both sides add something else in the last step.
+
+  Args:
+    before: the steps before it.
+    after: the steps with it.
+    left: returns what of a pair is more than rounding.
+    share: of the greatest element that TF1 adds; what differs by less counts as the same.
+  """
   earlier = _updates(before)
   values = {record.name: record.value for record in after.tf1.steps[-1].variables}
   found = []
@@ -85,7 +93,7 @@ def _apart(before: Steps, after: Steps, left: _Left) -> list[str]:
       continue
     size = float(np.max(np.abs(one), initial=0.0))
     apart = float(np.max(np.abs(one - other), initial=0.0))
-    if apart > _APART * size + _rounding(values.get(name)):
+    if apart > share * size + _rounding(values.get(name)):
       found.append(name)
   return found
 

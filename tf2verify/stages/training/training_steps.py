@@ -31,7 +31,7 @@ from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.later_counts import compare_later_counts
 from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_gradients import other_gradients
-from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
+from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.prepared_runs import prepared_runs
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
@@ -155,15 +155,14 @@ class _Judge:
       differing[number] = self._consequences(number, parted)
     alone = [*slots_alone(self._looked_at), *self._scaled.told(parted)]
     comparison.blind_spots += self._units.told if parted else [*self._units.told, *alone]
-    rows, later = OtherRows(), Later()
+    rows, later, left = OtherRows(), Later(), self._rounding.left
     if not parted:
-      later = compare_later(
-        self._both, self._rounding.left, lambda s, n: self._causes_of(s, n, ()), comparison
-      )
-      rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
-      comparison.blind_spots += small_gradients(self._both, self._rounding.left)
+      later = compare_later(self._both, left, lambda s, n: self._causes_of(s, n, ()), comparison)
+      rows = compare_rows(case, self._both, run.inputs, left, comparison)
+      comparison.blind_spots += rows.blind_spots() or small_gradients(self._both, left)
     comparison.blind_spots += blind_spots(self._looked_at, later.of_unknown_rates)
-    tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
+    known = self._clipping, comparison, self._inside
+    tried = [] if parted else self._both.try_clipping(*known, rows.change)
     tried += self._rounding.notes
     counts, proven = ((), None) if parted else self._proven(comparison)
     later = later.also(counts)
