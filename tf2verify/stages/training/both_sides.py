@@ -309,9 +309,9 @@ class BothSides:
       Notes on what was tried.
     """
     reference, port = self._sides
-    found = factors_of(self.so_far(), self._pairs)
+    found = factors_of(self.so_far())
     if change is not None:
-      others = factors_of(self.take_with(change), self._pairs)
+      others = factors_of(self.take_with(change))
       found, change = (others, change) if have_same_zeros(others, found) else (found, None)
     tf1, tf2 = found or (None, None)
     ports = {other for one, other in self._pairs if one in left_out}

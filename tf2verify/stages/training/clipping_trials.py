@@ -131,9 +131,10 @@ class ClippingWatch:
     )
 
 
-def factors_of(steps: Steps, pairs: Sequence[tuple[str, str]]) -> Factors | None:
+def factors_of(steps: Steps) -> Factors | None:
   """Returns by what the gradients of the last step become large; see `equalizing_factors`."""
-  return equalizing_factors(steps.tf1.steps[-1].gradients, steps.tf2.steps[-1].gradients, pairs)
+  one, other = steps.tf1.steps[-1].gradients, steps.tf2.steps[-1].gradients
+  return equalizing_factors(one, other, list(dict(steps.names).items()))
 
 
 def have_same_zeros(one: Factors | None, other: Factors | None) -> bool:

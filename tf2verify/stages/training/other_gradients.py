@@ -78,13 +78,14 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float
     return
   is_before = tf1.target is gradient_target and tf1.changes_gradients(names)
   ours, theirs = tf1.slots(names), tf2.slots(names)
+  idle = tf1.is_idle(names, ours - theirs), tf2.is_idle(names, theirs - ours)
   alone = [
-    set() if side.is_idle(names, own) else own
-    for side, own in ((tf1, ours - theirs), (tf2, theirs - ours))
+    () if one else own for one, own in zip(idle, (ours - theirs, theirs - ours), strict=True)
   ]
   if any(alone):  # slots that only one side has would not be scaled with the others
-    if not all(alone) and ours & theirs:
-      yield _of_state(*alone)
+    # What TF1 alone has, a momentum say, the steps show.
+    if not alone[0] and idle[1] is False and ours & theirs:
+      yield _of_state(alone[1])
     return
   ones, others = tf1.gradients(names), tf2.gradients(names)
   layouts = step.tf2.layouts
@@ -111,14 +112,13 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float
         return
 
 
-def _of_state(ours: Collection[str], theirs: Collection[str]) -> str:
-  """Returns what to say of slots that one side alone has, and that its updates follow from."""
-  one, other = ('TF1', 'the port') if ours else ('the port', 'TF1')
-  names = sorted(name.rpartition(_OF_SIDE)[0] or name for name in ours or theirs)
+def _of_state(slots: Collection[str]) -> str:
+  """Returns what to say of slots that the port alone has, and that its updates follow from."""
+  names = sorted(name.rpartition(_OF_SIDE)[0] or name for name in slots)
   return (
-    f'what the updates of {one} add follows from {listed(names, _SHOWN)}, which {other} has '
-    'nothing for: these steps agree, and others may not, as with AMSGrad once second moments fall; '
-    'make the update that of TF1'
+    f'what the updates of the port add follows from {listed(names, _SHOWN)}, which TF1 has nothing '
+    'for: these steps agree, and others may not, as with AMSGrad once second moments fall; make '
+    'the update that of TF1'
   )
 
 
@@ -182,8 +182,11 @@ class _Side:
       raise NotApplicable('the gradients cannot be had')
     return dict(zip(names, values, strict=True))
 
-  def is_idle(self, names: list[str], slots: Collection[str]) -> bool:
-    """Returns whether updates are the same whatever some slots hold: a momentum of none."""
+  def is_idle(self, names: list[str], slots: Collection[str]) -> bool | None:
+    """Returns whether updates are the same whatever some slots hold: a momentum of none.
+
+    None where that cannot be tried.
+    """
     if not slots:
       return True
     part, (keys, given) = self._part(names), self._entering(names)
@@ -192,8 +195,12 @@ class _Side:
     ends = [part.ends[name] for name in names]
     found = self._run.recompute([(ends, given), (ends, other)])
     if found[0] is None or found[1] is None:
-      return False
-    return all(np.array_equal(*pair) for pair in zip(found[0], found[1], strict=True))
+      return None
+    pairs = list(zip(found[0], found[1], strict=True))
+    if all(np.array_equal(*pair) for pair in pairs):
+      return True
+    # Sums in another order are no effect.
+    return None if all(np.allclose(*pair, rtol=1e-5, atol=1e-7) for pair in pairs) else False
 
   def added(self, names: list[str], factor: float) -> _Values:
     """Returns what a step adds to variables where gradients are scaled, and slots with them."""

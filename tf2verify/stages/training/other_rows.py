@@ -21,7 +21,7 @@ from tf2verify.sides.side import Change
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.clipping_trials import Factors
+from tf2verify.stages.training.clipping_trials import Factors, factors_of, have_same_zeros
 from tf2verify.stages.training.small_gradients import Left, updates_apart
 from tf2verify.stages.training.step_quantities import Steps, tolerance_for
 
@@ -178,7 +178,10 @@ def _repeated(
   if found or factors is None:
     return tuple(found)
   try:
-    return tuple(updates_apart(after, both.take_scaled(factors, change), left, _CLEAR))
+    scaled = both.take_scaled(factors, change)
+    # A variable of the port may hold a table and something else, of which one factor is wrong.
+    is_same = have_same_zeros(factors_of(scaled), factors_of(after))
+    return tuple(updates_apart(after, scaled, left, _CLEAR)) if is_same else ()
   except (NotApplicable, UserCodeError):
     return ()
 
@@ -195,10 +198,10 @@ def _factors(steps: Steps) -> Factors | None:
   ports = {record.name for record in other if record.value is not None}
   if set(names) < set(known) or {names.get(name, name) for name in known} != ports:
     return None
-  factors = {
-    name: 2.0 ** round(math.log2(_SHARE * size / own)) if name in tables and own else 1.0
-    for name, own in known.items()
-  }
+  # One for all tables: the port may hold several in one variable.
+  own = math.hypot(*(known[name] for name in tables if name in known))
+  factor = 2.0 ** round(math.log2(_SHARE * size / own)) if own else 1.0
+  factors = {name: factor if name in tables else 1.0 for name in known}
   return factors, {names.get(name, name): factor for name, factor in factors.items()}
 
 
