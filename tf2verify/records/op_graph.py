@@ -1,7 +1,8 @@
 """A side's computation as a graph of operations, without TensorFlow."""
 
 import dataclasses
-from collections.abc import Collection, Iterable
+import functools
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,8 +156,12 @@ class OpGraph:
 
     return set(reached(ends, before))
 
-  def consumers(self) -> list[list[tuple[int, int]]]:
+  def consumers(self) -> Sequence[Sequence[tuple[int, int]]]:
     """Returns, for every operation, who reads it: position and number of the input."""
+    return self._consumers
+
+  @functools.cached_property
+  def _consumers(self) -> Sequence[Sequence[tuple[int, int]]]:
     found: list[list[tuple[int, int]]] = [[] for _ in self.ops]
     for position, op in enumerate(self.ops):
       for slot, (producer, _) in enumerate(op.inputs):

@@ -1,5 +1,6 @@
 """What is compared in the end, computed by the port with some of its tensors given."""
 
+import functools
 import time
 from collections.abc import Mapping
 
@@ -41,6 +42,10 @@ class Results:
     self._runs_left = _MOST_RUNS
     self._until = time.perf_counter() + _SECONDS
 
+  @functools.cached_property
+  def _rounds(self) -> tuple['_Rounds', '_Rounds']:
+    return _Rounds(self._tf1.op_graph), _Rounds(self._tf2.op_graph)
+
   @property
   def may_be_run(self) -> bool:
     """Whether there are any, and it would not take too long."""
@@ -65,7 +70,7 @@ class Results:
       one: position of the quantity in tf1.
       place: position of the port's in its place.
     """
-    ones, others = _rounds(self._tf1.op_graph, one), _rounds(self._tf2.op_graph, place)
+    ones, others = self._rounds[0].of(one), self._rounds[1].of(place)
     if len(ones) != len(others) or not 1 < len(ones) <= _MOST_ROUNDS:
       return False
     tf1 = self._tf1.fetch([self._tf1.op_graph.ops[n].tensors[0] for n in ones])
@@ -77,12 +82,21 @@ class Results:
     return self.agree_with(dict(zip(names, given, strict=True)))
 
 
-def _rounds(graph: OpGraph, position: int) -> list[int]:
-  """Returns the operations of one type that a line makes each time that it runs."""
-  own = _place(graph.ops[position])
-  if own is None:
-    return [position]
-  return [n for n, op in enumerate(graph.ops) if _place(op) == own and not is_backward(op)]
+class _Rounds:
+  """The operations of one type that a line of a graph makes each time that it runs."""
+
+  def __init__(self, graph: OpGraph) -> None:
+    """Takes a graph."""
+    self._places = [_place(op) for op in graph.ops]
+    self._by_place: dict[tuple[object, ...], list[int]] = {}
+    for n, (op, place) in enumerate(zip(graph.ops, self._places, strict=True)):
+      if place is not None and not is_backward(op):
+        self._by_place.setdefault(place, []).append(n)
+
+  def of(self, position: int) -> list[int]:
+    """Returns those of the line of an operation."""
+    place = self._places[position]
+    return [position] if place is None else self._by_place.get(place, [])
 
 
 def _place(op: OpRecord) -> tuple[object, ...] | None:

@@ -14,12 +14,14 @@ from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.double_precision import widen, with_64_bits
 from tf2verify.sides.graphs.extraction import called
 from tf2verify.sides.graphs.inlining import with_output
+from tf2verify.sides.graphs.kept_values import KeptValues, key_of
 from tf2verify.sides.graphs.late_reads import is_reference, late_reads, may_write, run_for
 from tf2verify.sides.graphs.parts import Part
 from tf2verify.sides.graphs.ranks import keeps_ranks, refuse_unknown_ranks
 from tf2verify.sides.graphs.sessions import imported, open_session
 
 v1 = tf.compat.v1
+_Trial = tuple[Sequence[str], Mapping[str, np.ndarray], Sequence[NodeChange]]
 
 
 class GraphRun:
@@ -65,6 +67,8 @@ class GraphRun:
     self._drawn: dict[str, np.ndarray] = {}
     self._values: dict[str, np.ndarray] = {}
     self._after: dict[str, np.ndarray] = {}  # of variables, once they are written
+    # By tensor; by tensors and the values that they are computed from alone.
+    self._fetched, self._computed = KeptValues(), KeptValues()
     written = {tensor.dtype for op in run if may_write(op) for tensor in op.inputs}
     self._writes = tf.resource in written
     self._fresh_each_time = draws_in_functions(graph, run) or any(map(is_reference, written))
@@ -83,22 +87,31 @@ class GraphRun:
     """
     if not keeps_ranks(self.graph, given, self._values_at):
       return None
-    known, self._feeds = self._feeds, {**self._feeds, **given}
     try:
-      return self.fetch(tensors)
+      return self._run(tensors, {**self._feeds, **given})
     except (tf.errors.OpError, ValueError, TypeError, KeyError):  # of a handle: its dtype
       return None
-    finally:
-      self._feeds = known
 
   def fetch(self, tensors: Sequence[str], seconds: int = 0) -> list[np.ndarray]:
-    """Returns tensors by name, all of one and the same run.
+    """Returns tensors by name, all as in one and the same run.
 
     Args:
       tensors: TensorFlow's names.
       seconds: after which the run is given up with `tf.errors.DeadlineExceededError`;
         0 for never.
     """
+    if self._fresh_each_time:
+      return self._run(tensors, self._feeds, seconds)
+    found = self._fetched.answers(
+      tensors,
+      lambda numbers: [[v] for v in self._run([tensors[n] for n in numbers], self._feeds, seconds)],
+    )
+    return [value for answer in found if answer for value in answer]
+
+  def _run(
+    self, tensors: Sequence[str], feeds: Mapping[str, np.ndarray], seconds: int = 0
+  ) -> list[np.ndarray]:
+    """Runs the graph for tensors by name."""
     if not tensors:
       return []
     is_new = self._session is None or self._fresh_each_time
@@ -110,8 +123,8 @@ class GraphRun:
       self._is_prepared = True
     options = v1.RunOptions(timeout_in_ms=1000 * seconds)
     undrawn = self._draws if not self._drawn else []
-    feeds = {**self._feeds, **({} if self._fresh_each_time else self._drawn)}
-    values = self._session.run([*tensors, *undrawn], feeds, options=options)
+    fed = {**feeds, **({} if self._fresh_each_time else self._drawn)}
+    values = self._session.run([*tensors, *undrawn], fed, options=options)
     self._drawn.update(zip(undrawn, values[len(tensors) :], strict=True))
     return [np.asarray(value) for value in values[: len(tensors)]]
 
@@ -121,10 +134,7 @@ class GraphRun:
     """Computes parts of the graph alone; see `recompute_trials`."""
     return self.recompute_trials([(wanted, given, ()) for wanted, given in requests])
 
-  def recompute_trials(
-    self,
-    trials: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray], Sequence[NodeChange]]],
-  ) -> list[list[np.ndarray] | None]:
+  def recompute_trials(self, trials: Sequence[_Trial]) -> list[list[np.ndarray] | None]:
     """Computes parts of the graph alone, each with operations changed, in one run if possible.
 
     Args:
@@ -135,6 +145,12 @@ class GraphRun:
       One list of arrays per trial; None where the part cannot be run from these values: they have
       another shape or dtype, or something else is needed.
     """
+    return self._computed.answers(
+      [None if changes else key_of(wanted, given) for wanted, given, changes in trials],
+      lambda numbers: self._trials_run([trials[n] for n in numbers]),
+    )
+
+  def _trials_run(self, trials: Sequence[_Trial]) -> list[list[np.ndarray] | None]:
     if not trials:
       return []
     parts = [self._part(number, *trial) for number, trial in enumerate(trials)]
@@ -254,7 +270,7 @@ class GraphRun:
   def give(self, values: Mapping[str, np.ndarray]) -> None:
     """Gives the graph values, by tensor name, in place of what it computes, from now on."""
     self._feeds = {**self._feeds, **values}
-    self._after = {}
+    self._forget()
 
   def restart(self, prepare: Callable[[Any], None], feeds: Mapping[str, np.ndarray]) -> None:
     """Goes from other values from now on, as another run of the same graph would.
@@ -264,7 +280,8 @@ class GraphRun:
       feeds: by tensor name.
     """
     self._prepare, self._feeds = prepare, feeds
-    self._drawn, self._values, self._after = {}, {}, {}
+    self._drawn, self._values = {}, {}
+    self._forget()
     if self._session is not None and not self._fresh_each_time and not self._draws:
       prepare(self._session)  # the session knows how to run the graph already
     else:
@@ -296,6 +313,14 @@ class GraphRun:
   def prepare_again(self) -> None:
     """Lets the next `fetch` give variables their values again, which are others now."""
     self._is_prepared = False
+    self._values = {}
+    self._forget()
+
+  def _forget(self) -> None:
+    """Forgets what was computed from other values."""
+    self._after = {}
+    self._fetched.clear()
+    self._computed.clear()
 
   def close(self) -> None:
     """Lets go of the session; a later `fetch` opens another."""
@@ -332,14 +357,11 @@ class GraphRun:
     read = (self._reads[handle] for handle in handles if handle in self._reads)
     names = [n for n in read if self.graph.get_tensor_by_name(n).dtype != tf.resource]
     wanted = [name for name in names if name not in self._values]
-    known = self._feeds
-    self._feeds = {name: value for name, value in known.items() if name not in wanted}
+    feeds = {name: value for name, value in self._feeds.items() if name not in wanted}
     try:
-      self._values.update(zip(wanted, self.fetch(wanted), strict=True))
+      self._values.update(zip(wanted, self._run(wanted, feeds), strict=True))
     except (tf.errors.OpError, ValueError, TypeError):
       return {}
-    finally:
-      self._feeds = known
     return {name: self._values[name] for name in names}
 
   def _run_parts(
