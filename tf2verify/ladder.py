@@ -40,9 +40,9 @@ from tf2verify.stages.judging import if_proven, judged, with_blind_spots
 from tf2verify.stages.passes.neutral_variables import lacks_only_neutral
 from tf2verify.stages.raised import defect_record, error_record
 from tf2verify.stages.stage import CaseUnderTest, Findings
+from tf2verify.time_for_diagnosis import TimeForDiagnosis
 
 # Experiments may take as long as the ladder so far; this long in any case.
-_LEAST_SECONDS = 10.0
 _BLOCKING = (Status.FAILED, Status.ERROR, Status.BLOCKED)
 
 
@@ -115,9 +115,9 @@ class Ladder:
     self._under_way: type[Stage] | None = None
     self._acceptance: Acceptance | None = None
     self._changed: ChangedReference | None = None
-    self._started = time.perf_counter()
-    # Until when stages that are blocked are run for what they show by themselves.
-    self._beyond_until: float | None = None
+    self._time = TimeForDiagnosis()
+    # Edits of the port with which a failed stage passes.
+    self._proven: list[Any] = []
     self._is_beyond = False
     # Whether that makes sense where variables have no counterpart; None before it is asked.
     self._is_comparable: bool | None = None
@@ -220,11 +220,8 @@ class Ladder:
     """Returns that a stage is blocked, or what it shows that follows from no earlier failure."""
     start = time.perf_counter()
     blocked = StageVerdict.blocked(stage.name, number, culprit.stage, culprit.status)
-    if self._beyond_until is None:
-      self._beyond_until = start + max(start - self._started, _LEAST_SECONDS)
-    is_wanted = stage.tried_when_blocked and diagnose_option.goes_beyond_failures()
-    is_over = start > self._beyond_until and not stage.stands_alone
-    if not is_wanted or is_over:
+    has_time = self._time.is_left_beyond() or stage.stands_alone
+    if not (stage.tried_when_blocked and diagnose_option.goes_beyond_failures() and has_time):
       return blocked
     if not beyond.can_be_passed(culprit, stage.stands_alone, self._lacks_only_neutral):
       return blocked
@@ -338,11 +335,10 @@ class Ladder:
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with self.conditions():
       start = time.perf_counter()
-      seconds = max(start - self._started, _LEAST_SECONDS)
-      if self._is_beyond and self._beyond_until is not None:
-        seconds = max(self._beyond_until - start, _LEAST_SECONDS if stage.stands_alone else 0.0)
-      experimenting = Experimenting(bench_for, seconds)
-      diagnosis = diagnose_stage(self.prepared(), verdict, findings, experimenting)
+      seconds = self._time.seconds(self._is_beyond, stage.stands_alone)
+      experimenting = Experimenting(bench_for, seconds, self._proven, self._is_beyond)
+      with self._time.diagnosing():
+        diagnosis = diagnose_stage(self.prepared(), verdict, findings, experimenting)
       seconds = time.perf_counter() - start
     return with_diagnosis(verdict, dataclasses.replace(diagnosis, seconds=seconds), stage)
 

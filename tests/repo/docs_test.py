@@ -25,7 +25,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests import console, small_case
 from tests.repo import pages, recorded_page
-from tf2verify import case, ladder, optional_hooks
+from tf2verify import case, optional_hooks, time_for_diagnosis
 from tf2verify.commands import cli, defaults, new_case
 from tf2verify.commands.defaults import tomllib
 from tf2verify.environment import doctor
@@ -197,7 +197,7 @@ class PageTest(parameterized.TestCase):
     narrow = mock.patch.dict(os.environ, COLUMNS='80')  # as where nothing says how wide it is
     # What a loaded machine does not get to in time it would not show.
     patient = mock.patch.object(stage_bench.StageBench, 'is_over', return_value=False)
-    unhurried = mock.patch.object(ladder, '_LEAST_SECONDS', 1e6)
+    unhurried = mock.patch.object(time_for_diagnosis, '_LEAST_SECONDS', 1e6)
     folder = tempfile.TemporaryDirectory()
     with narrow, patient, unhurried, folder as name, _working_in(pathlib.Path(name).resolve()):
       for block in pages.blocks(page):

@@ -25,7 +25,7 @@ _LAYERS = (
   ('diagnosis',),
   ('stages',),
   ('report',),
-  ('selection', 'acceptance', 'beyond'),
+  ('selection', 'acceptance', 'beyond', 'time_for_diagnosis'),
   ('blocked_tests',),
   ('ladder',),
   ('optional_hooks', 'misspelled_hooks', 'hook_signatures'),

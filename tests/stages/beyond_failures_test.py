@@ -10,8 +10,9 @@ from absl.testing import absltest, parameterized
 
 import tf2verify
 from tests.stages import tiny_models
-from tf2verify import Status, ladder
+from tf2verify import Status, time_for_diagnosis
 from tf2verify.environment import diagnose_option
+from tf2verify.stages import failed_stage
 
 v1 = tf.compat.v1
 _STAGES = (
@@ -140,7 +141,7 @@ class WrittenUpdatesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.enter_context(mock.patch.object(ladder, '_LEAST_SECONDS', 600.0))
+    self.enter_context(mock.patch.object(time_for_diagnosis, '_LEAST_SECONDS', 600.0))
 
   def found(self, status, **settings):
     verdict = tf2verify.verify(type('Case', (_Written,), settings), stages=_STAGES)
@@ -184,7 +185,7 @@ class BeyondFailuresTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     # A machine that is busy gets to as many stages.
-    self.enter_context(mock.patch.object(ladder, '_LEAST_SECONDS', 600.0))
+    self.enter_context(mock.patch.object(time_for_diagnosis, '_LEAST_SECONDS', 600.0))
 
   def verified(self, parent=_Trained, stages=_STAGES, **settings):
     verdict = tf2verify.verify(type('Case', (parent,), settings), stages=stages)
@@ -204,6 +205,26 @@ class BeyondFailuresTest(parameterized.TestCase):
     self.assertIs(verdicts['zero_randomness'].status, Status.FAILED, text)
     for name in _STAGES[3:]:
       self.assertIs(verdicts[name].status, Status.BLOCKED, text)
+
+  def test_what_earlier_edits_correct_is_searched_once(self):
+    with mock.patch.object(failed_stage, 'diagnose', wraps=failed_stage.diagnose) as search:
+      verdicts, text = self.verified(activation=staticmethod(tf.nn.relu), stages=_STAGES[:5])
+    self.assertEqual([call.args[0] for call in search.call_args_list], ['zero_randomness'], text)
+    self.assertIs(verdicts['gradients'].status, Status.BLOCKED, text)
+
+  def test_a_gradient_that_stops_behind_another_mistake(self):
+    """What is wrong with the forward pass alone explains no gradient that is missing."""
+
+    def port(case, inputs, training):
+      table = v1.get_variable('table', [6, 4])
+      net = tf.reduce_sum(tf.nn.embedding_lookup(tf.stop_gradient(table), inputs), axis=1)
+      net = tf.nn.dropout(net, rate=0.3) if training else net
+      return tf.nn.relu(v1.layers.dense(net, 3, name='hidden'))
+
+    verdicts, text = self.verified(port=port, stages=_STAGES[:5])
+    self.assertIs(verdicts['zero_randomness'].status, Status.FAILED, text)
+    self.assertIs(verdicts['gradients'].status, Status.FAILED, text)
+    self.assertIn('stop', self.causes(verdicts['gradients']), text)
 
   def test_five_mistakes_in_one_run(self):
     verdicts, text = self.verified(
@@ -425,7 +446,7 @@ class RightUpdatesTest(parameterized.TestCase):
   """Updates of right ports that are no others only where the gradients are those of the port."""
 
   def assert_blocked(self, case, stage='training_steps'):
-    with mock.patch.object(ladder, '_LEAST_SECONDS', 600.0):
+    with mock.patch.object(time_for_diagnosis, '_LEAST_SECONDS', 600.0):
       verdict = tf2verify.verify(case, stages=_STAGES)
     known = {one.stage: one.status for one in verdict.stages}
     self.assertIs(known['zero_randomness'], Status.FAILED, verdict.to_text())

@@ -20,6 +20,7 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
 from tf2verify.sides.fill import ConstantFill
+from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
@@ -33,7 +34,17 @@ _OF_FORWARD_PASS = ('zero_randomness', 'seeded_constant')
 
 
 class ClosableBench(Bench, Protocol):
-  """A bench that holds sessions."""
+  """A bench that holds sessions.
+
+  Attributes:
+    proven: edits with which the stage passes, the fewest that were made; none without any.
+  """
+
+  @property
+  def proven(self) -> Sequence[Repair]: ...
+
+  def passes_with_those_of_others(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the stage passes with edits that were made for another one's runs."""
 
   def close(self) -> None:
     """Lets go of them."""
@@ -59,10 +70,29 @@ class Experimenting:
   Attributes:
     make: makes what experiments are made on.
     seconds: how long they may take.
+    proven: edits with which a stage that failed before passes; those of this one are put there.
+    is_blocked: whether that blocks this one: nothing more is tried if it passes with them as well.
   """
 
   make: MakesBench
   seconds: float
+  proven: list[Repair]
+  is_blocked: bool = False
+
+  def follows(self, bench: ClosableBench) -> bool:
+    """Returns whether what a stage shows follows from what was wrong in one before it.
+
+    What is given values of TF1 hides what is wrong before it.
+    """
+    known = self.proven if self.is_blocked else []
+    if not known or any(repair.given for repair in known):
+      return False
+    return bench.passes_with_those_of_others(known)
+
+  def keep(self, bench: ClosableBench) -> None:
+    """Keeps the edits with which a stage passes."""
+    if bench.proven:
+      self.proven[:] = bench.proven
 
 
 def _by_values_alone(
@@ -147,6 +177,8 @@ def _diagnosed(
       if sides is not None and not not_tried and experimenting is not None:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)
+        if bench is not None and experimenting.follows(bench):
+          return Diagnosis(description, experimented=True)
     except NotTraceable as error:
       not_traceable = str(error)
     except NotApplicable as error:  # a recorded graph that is not run here
@@ -171,6 +203,8 @@ def _diagnosed(
     return _by_values_alone(found, f'{type(error).__name__}: {error}')
   finally:
     if bench is not None:
+      if experimenting is not None:
+        experimenting.keep(bench)
       bench.close()
     for side in sides or ():
       side.close()

@@ -97,12 +97,13 @@ class FetchTest(absltest.TestCase):
   def test_a_variable_that_is_written_is_given_its_value_in_the_same_session(self):
     def build(x, w):
       with tf.control_dependencies([v1.assign_add(w, x).op]):
-        return [tf.exp(w.read_value(), name='exp')], []
+        read = w.read_value()
+        return [tf.exp(read, name='exp'), tf.negative(read, name='negative')], []
 
     made = _Made(build)
     made.fetch('exp')
     session = made.run._session
-    np.testing.assert_array_equal(made.fetch('exp')[0], np.exp(_X + 2))
+    np.testing.assert_array_equal(made.fetch('negative')[0], -_X - 2)
     self.assertIs(made.run._session, session)
     self.assertEqual(made.prepared, 2)
     made.run.close()
@@ -140,6 +141,18 @@ class FetchTest(absltest.TestCase):
     np.testing.assert_array_equal(made.fetch('noisy')[0], made.fetch('noisy')[0])
     made.run.close()
 
+  def test_what_was_fetched_is_not_computed_again(self):
+    made = _Made(_dense)
+    first = made.fetch('mul', 'mul')
+    with unittest.mock.patch.object(made.run, '_session', None):  # a run would raise
+      self.assertIs(made.fetch('mul')[0], first[0])
+    self.assertFalse(first[0].flags.writeable)
+    made.run.prepare_again()
+    made.run._prepare = lambda session: None  # the variable keeps its value
+    made.run.give({made.names['exp']: np.zeros(3, np.float32)})
+    np.testing.assert_array_equal(made.fetch('mul')[0], [0, 0, 0])
+    made.run.close()
+
 
 class RecomputeTest(absltest.TestCase):
   def test_part_is_computed_from_given_values(self):
@@ -149,6 +162,18 @@ class RecomputeTest(absltest.TestCase):
         [mul] = made.alone('mul', exp=np.float32([1, 2, 3]), w=np.float32([5, 5, 5]))
         np.testing.assert_array_equal(mul, [5, 10, 15])
         self.assertEqual(made.prepared, 0)
+
+  def test_a_part_is_computed_once_from_the_same_values(self):
+    made = _Made(_dense)
+    given = {'exp': np.float32([1, 2, 3]), 'w': np.float32([5, 5, 5])}
+    with unittest.mock.patch.object(made.run, '_run_parts', wraps=made.run._run_parts) as runs:
+      first = made.alone('mul', **given)
+      self.assertIs(made.alone('mul', **given)[0], first[0])
+      self.assertEqual(runs.call_count, 1)
+      [other] = made.alone('mul', exp=given['exp'], w=np.float32([6, 5, 5]))
+      np.testing.assert_array_equal(other, [6, 10, 15])
+      made.alone('mul', exp=given['exp'], w=np.float32([[5, 5, 5]]))
+      self.assertEqual(runs.call_count, 3)
 
   def test_all_reads_of_a_variable_have_the_given_value(self):
     def build(x, w):

@@ -8,7 +8,7 @@ from absl.testing import absltest
 
 import tf2verify
 from tests.stages import tiny_models
-from tf2verify import Status, ladder
+from tf2verify import Status, time_for_diagnosis
 from tf2verify.environment import diagnose_option
 
 v1 = tf.compat.v1
@@ -24,7 +24,7 @@ def proven(verdict):
 class AdjacentMistakesTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    self.enter_context(mock.patch.object(ladder, '_LEAST_SECONDS', 600.0))
+    self.enter_context(mock.patch.object(time_for_diagnosis, '_LEAST_SECONDS', 600.0))
     self.enter_context(mock.patch.dict(os.environ, {diagnose_option.VARIABLE: 'all'}))
 
   def verified(self, model, port):

@@ -325,6 +325,7 @@ class GraphRun:
   def close(self) -> None:
     """Lets go of the session; a later `fetch` opens another."""
     self._is_prepared = False
+    self._fetched.clear()
     if self._session is not None:
       self._session.close()
       self._session = None

@@ -100,6 +100,12 @@ class ForwardRuns:
       left, _ = self.runs[0].judged(repairs, runs)
     return bool(left)
 
+  def passes_with_those_of_others(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether all runs pass with edits that were made for another stage's runs."""
+    with RepairedRuns(repairs) as runs:
+      others = (dataclasses.replace(run, is_other=True) for run in self.runs)
+      return not any(run.judged(repairs, runs)[0] for run in others)
+
   def close(self) -> None:
     """Lets go of the references, but for that of the run that was looked into."""
     for run in self.runs[1:]:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -123,13 +124,23 @@ class GradientRun:
     """Returns whether the run still fails with edits."""
     return bool(self.judged(repairs)[0])
 
+  def passes_with_those_of_others(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the run passes with edits that were made for another stage's runs.
+
+    These are to change outputs.
+    """
+    gradients = self._gradients(self._yielded(repairs, self.tf1.nodes()))
+    return not self.reference.compared(self.case, gradients).differences
+
   @functools.cached_property
   def _as_it_is(self) -> Mapping[str, tuple[np.ndarray, ...]]:
     return self._yielded([])
 
-  def _yielded(self, repairs: Sequence[Repair]) -> Mapping[str, tuple[np.ndarray, ...]]:
+  def _yielded(
+    self, repairs: Sequence[Repair], other_run: Mapping[str, Any] | None = None
+  ) -> Mapping[str, tuple[np.ndarray, ...]]:
     given = given_values(self.tf1, repairs)
-    run = repaired_run(self.port, repairs, given, targets_only=True)
+    run = repaired_run(self.port, repairs, given, other_run, targets_only=True)
     try:
       return target_tensors(run, _RUN_SECONDS)
     finally:

@@ -15,8 +15,8 @@ from tf2verify.sides.graphs.repairs import Repair, Transplant
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
-from tf2verify.stages.experiments.forward_runs import COMPARED, forward_runs
-from tf2verify.stages.experiments.gradient_runs import GRADIENT, gradient_run
+from tf2verify.stages.experiments.forward_runs import COMPARED, ForwardRuns, forward_runs
+from tf2verify.stages.experiments.gradient_runs import GRADIENT, GradientRun, gradient_run
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Findings
 
 
@@ -54,6 +54,7 @@ class StageBench:
     # another search proposes them again. The error of those that make no graph.
     self._judged: dict[Hashable, Judged | CannotRepair] = {}
     self.derives = derives
+    self.proven: Sequence[Repair] = ()
 
   def why_not(self) -> str:
     """Returns why no experiment can be made; '' where it can."""
@@ -115,7 +116,25 @@ class StageBench:
     found = self._judged[key]
     if isinstance(found, CannotRepair):
       raise found
+    if found.passes and (not self.proven or len(edits) < len(self.proven)):
+      self.proven = edits
     return found
+
+  def passes_with_those_of_others(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the stage passes with edits that were made for another one's runs.
+
+    Not of one that differs by more than its runs compute, or whose runs show no difference as they
+    are.
+    """
+    if self._told(lambda one: not self._shows(one) or _is_start(one)) or self.why_not():
+      return False
+    try:
+      return all(
+        isinstance(run, ForwardRuns | GradientRun) and run.passes_with_those_of_others(repairs)
+        for run in self._runs
+      )
+    except CannotRepair:
+      return False
 
   def _compared_with(self, repairs: Sequence[Repair]) -> Judged:
     # What differs in the stage that no run here shows does so with any edit. The runs begin with
