@@ -212,20 +212,6 @@ class BeyondFailuresTest(parameterized.TestCase):
     self.assertEqual([call.args[0] for call in search.call_args_list], ['zero_randomness'], text)
     self.assertIs(verdicts['gradients'].status, Status.BLOCKED, text)
 
-  def test_a_gradient_that_stops_behind_another_mistake(self):
-    """What is wrong with the forward pass alone explains no gradient that is missing."""
-
-    def port(case, inputs, training):
-      table = v1.get_variable('table', [6, 4])
-      net = tf.reduce_sum(tf.nn.embedding_lookup(tf.stop_gradient(table), inputs), axis=1)
-      net = tf.nn.dropout(net, rate=0.3) if training else net
-      return tf.nn.relu(v1.layers.dense(net, 3, name='hidden'))
-
-    verdicts, text = self.verified(port=port, stages=_STAGES[:5])
-    self.assertIs(verdicts['zero_randomness'].status, Status.FAILED, text)
-    self.assertIs(verdicts['gradients'].status, Status.FAILED, text)
-    self.assertIn('stop', self.causes(verdicts['gradients']), text)
-
   def test_five_mistakes_in_one_run(self):
     verdicts, text = self.verified(
       activation=staticmethod(tf.nn.relu),

@@ -14,6 +14,7 @@ from tests.stages.first_failure import climbed_to_failure
 from tf2verify.diagnosis import looking
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.sides.graphs import unrolled_loops
+from tf2verify.sides.graphs.repairs import GivenValue, Repair
 from tf2verify.sides.tf2 import tracing
 from tf2verify.stages import failed_stage
 
@@ -498,6 +499,35 @@ class NeverRaisesTest(absltest.TestCase):
     with unittest.mock.patch('tf2verify.diagnosis.divergence.portions._PORTION_BYTES', 1):
       second, _ = _diagnosis(self.Case)
     self.assertEqual(first.sources, second.sources)
+
+
+class ExperimentingTest(absltest.TestCase):
+  """When the edits of one stage explain what another one shows."""
+
+  def follows(self, repair, is_blocked=True, passes=True):
+    bench = unittest.mock.Mock()
+    bench.passes_with_those_of_others.return_value = passes
+    return failed_stage.Experimenting(bench, 1.0, [repair], is_blocked).follows(bench)
+
+  def test_a_blocked_stage_that_passes_with_them_follows(self):
+    self.assertTrue(self.follows(Repair(passing=('stop',))))
+    self.assertFalse(self.follows(Repair(passing=('stop',)), passes=False))
+
+  def test_a_stage_that_is_not_blocked_is_searched(self):
+    self.assertFalse(self.follows(Repair(passing=('stop',)), is_blocked=False))
+
+  def test_values_of_tf1_hide_what_is_wrong_before_them(self):
+    given = GivenValue('tf1:0', 'tf2:0', lambda array: array)
+    self.assertFalse(self.follows(Repair(values=(given,))))
+
+  def test_edits_are_kept_until_others_are_proven(self):
+    known = [Repair(passing=('stop',))]
+    experimenting = failed_stage.Experimenting(unittest.mock.Mock(), 1.0, known)
+    experimenting.close(unittest.mock.Mock(proven=()))
+    self.assertLen(known, 1)
+    other = Repair(passing=('other',))
+    experimenting.close(unittest.mock.Mock(proven=(other,)))
+    self.assertEqual(known, [other])
 
 
 if __name__ == '__main__':

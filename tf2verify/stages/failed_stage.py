@@ -79,20 +79,20 @@ class Experimenting:
   proven: list[Repair]
   is_blocked: bool = False
 
-  def follows(self, bench: ClosableBench) -> bool:
+  def follows(self, bench: ClosableBench | None) -> bool:
     """Returns whether what a stage shows follows from what was wrong in one before it.
 
     What is given values of TF1 hides what is wrong before it.
     """
     known = self.proven if self.is_blocked else []
-    if not known or any(repair.given for repair in known):
+    if bench is None or not known or any(repair.given for repair in known):
       return False
     return bench.passes_with_those_of_others(known)
 
-  def keep(self, bench: ClosableBench) -> None:
-    """Keeps the edits with which a stage passes."""
-    if bench.proven:
-      self.proven[:] = bench.proven
+  def close(self, bench: ClosableBench) -> None:
+    """Closes what experiments were made on, and keeps the edits with which its stage passes."""
+    self.proven[:] = bench.proven or self.proven
+    bench.close()
 
 
 def _by_values_alone(
@@ -164,7 +164,7 @@ def _diagnosed(
     description, traced, further = inspection.run, inspection.traced, inspection.further
   found = verdict.stage, description, _computed(findings), findings.failed_tensors
   sides: tuple[GraphRun, GraphRun] | None = None
-  not_traceable = not_run = not_tried = ''
+  not_traceable = not_run = ''
   bench: ClosableBench | None = None
   port: TracedPort | None = None
   try:
@@ -174,10 +174,10 @@ def _diagnosed(
       elif run is not None:
         run, sides, port = _both_sides(case, run)
         findings = dataclasses.replace(findings, failed_run=run)
-      if sides is not None and not not_tried and experimenting is not None:
+      if sides is not None and experimenting is not None:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)
-        if bench is not None and experimenting.follows(bench):
+        if experimenting.follows(bench):
           return Diagnosis(description, experimented=True)
     except NotTraceable as error:
       not_traceable = str(error)
@@ -187,10 +187,8 @@ def _diagnosed(
     facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3(), further
     made = diagnose(*found, sides, not_traceable, lines, traced, bench, first, *facts)
     diagnosis = _with_variables(case, verdict.stage, sides, made)
-    if not_traceable or not_run:
-      not_tried = (
-        'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'
-      )
+    not_tried = 'the port cannot be traced' if not_traceable else ''
+    not_tried = 'the recorded graph is not run here' if not_run else not_tried
     if diagnosis.causes and verdict.stage in _OF_FORWARD_PASS and not_tried:
       diagnosis = dataclasses.replace(diagnosis, without_experiments=not_tried)
     if not_run:
@@ -202,10 +200,8 @@ def _diagnosed(
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
     return _by_values_alone(found, f'{type(error).__name__}: {error}')
   finally:
-    if bench is not None:
-      if experimenting is not None:
-        experimenting.keep(bench)
-      bench.close()
+    if bench is not None and experimenting is not None:
+      experimenting.close(bench)
     for side in sides or ():
       side.close()
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -207,7 +207,8 @@ class Trial:
     for number in (*numbers, *others) if len(numbers) + len(others) > 1 else ():
       if time.monotonic() > self._until:
         return numbers
-      self._score([number if n in group else known for n, known in enumerate(chosen)])
+      trial = [number if n in group else known for n, known in enumerate(chosen)]
+      self._give(self._chosen(trial))
       counts[number] = self._overlap.count(self._port.refetched(self._overlap.wanted, {}) or ())
     most = max((counts[n] for n in numbers if n in counts), default=0)
     # What the port starts as may be the mistake, or is loaded: then nearly all cells say so.
@@ -252,16 +253,16 @@ class Trial:
         groups.setdefault(key, []).append(number)
     return list(groups.values())
 
+  def _chosen(self, chosen: Sequence[int]) -> Iterator[MapEntry]:
+    for choice, number in zip(self._found.choices, chosen, strict=True):
+      yield from choice.alternatives[number]
+
   def _score(self, chosen: Sequence[int]) -> _Score:
     """Runs the port through the alternatives that are chosen."""
-    return self._score_of(
-      entry
-      for choice, number in zip(self._found.choices, chosen, strict=True)
-      for entry in choice.alternatives[number]
-    )
+    return self._score_of(self._chosen(chosen))
 
-  def _score_of(self, entries: Iterable[MapEntry]) -> _Score:
-    """Runs the port through a map and compares what comes out of its operations."""
+  def _give(self, entries: Iterable[MapEntry]) -> None:
+    """Has the next run of the port go through a map."""
     self._given.clear()
     for entry in entries:
       values = [self._values.get(name) for name in entry.tf1]
@@ -273,6 +274,10 @@ class Trial:
       if all(value.shape == self._own[name].shape for name, value in moved.items()):
         self._given.update(moved)
     self._port.prepare_again()
+
+  def _score_of(self, entries: Iterable[MapEntry]) -> _Score:
+    """Runs the port through a map and compares what comes out of its operations."""
+    self._give(entries)
     wanted = [other for _, other in self._outputs if other]
     wanted += [other for _, _, other in self._places]
     computed = self._port.refetched(wanted, {})

@@ -67,8 +67,7 @@ class GraphRun:
     self._drawn: dict[str, np.ndarray] = {}
     self._values: dict[str, np.ndarray] = {}
     self._after: dict[str, np.ndarray] = {}  # of variables, once they are written
-    # By tensor; by tensors and the values that they are computed from alone.
-    self._fetched, self._computed = KeptValues(), KeptValues()
+    self._fetched, self._computed = KeptValues(), KeptValues()  # by tensor; by what is given, too
     written = {tensor.dtype for op in run if may_write(op) for tensor in op.inputs}
     self._writes = tf.resource in written
     self._fresh_each_time = draws_in_functions(graph, run) or any(map(is_reference, written))
