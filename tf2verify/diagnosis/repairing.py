@@ -54,7 +54,7 @@ class Repairing:
     before = self._bench.judged([])
     judged, note = before, ''
     first, progress = looking, Progress(before)
-    for _ in range(self._rounds):
+    for left in reversed(range(self._rounds)):
       if self._bench.is_over():
         note = AT_ITS_LIMIT
         break
@@ -68,6 +68,9 @@ class Repairing:
         break
       if looking.is_of_changes and progress.is_over(judged):
         note = IN_VAIN
+        break
+      if not left or self._bench.is_over():  # another search would be for nothing
+        note = AT_ITS_LIMIT if left else ''
         break
       try:
         found = self._bench.looked_at(self._repairs(), judged.left)

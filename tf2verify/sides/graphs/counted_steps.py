@@ -75,6 +75,11 @@ def reads_numbers(step: StepGraph) -> bool:
   return any(not variable.shape for variable in read)
 
 
+def has_branches(step: StepGraph) -> bool:
+  """Returns whether a step has conditions."""
+  return any(node.op in _CONDITIONS for node in step.graph_def.node)
+
+
 def _variables_behind(
   step: StepGraph, nodes: Mapping[str, Any], starts: Sequence[str]
 ) -> Iterator[StepVariable]:
@@ -90,11 +95,7 @@ def _variables_behind(
 
 
 class CountedStep:
-  """A step whose count can be set: every variable that each step adds 1 to, or multiplies.
-
-  Attributes:
-    has_branches: whether it has conditions.
-  """
+  """A step whose count can be set: every variable that each step adds 1 to, or multiplies."""
 
   def __init__(
     self, step: StepGraph, taken: int, branches: bool = True, trained: bool = False
@@ -115,8 +116,7 @@ class CountedStep:
     self._run = step_run(step)
     self._values = {variable.name: variable.value for variable in step.variables.values()}
     self._states = states_of(self.graph, self._values, taken)
-    self.has_branches = any(node.op in _CONDITIONS for node in step.graph_def.node)
-    self._branches = branches and self.has_branches
+    self._branches = branches and has_branches(step)
     ends = self.graph.targets()
     self._trains = trained
     given = set() if trained else {ends[name] for name in _trained(self.graph) if name in ends}

@@ -20,7 +20,12 @@ from tf2verify.numerics.noise import FACTOR
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides.graphs.counted_steps import CountedStep, CountedValue, reads_numbers
+from tf2verify.sides.graphs.counted_steps import (
+  CountedStep,
+  CountedValue,
+  has_branches,
+  reads_numbers,
+)
 from tf2verify.sides.graphs.step_run import LOSS_TARGET, gradient_target, update_target
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.tracing import NotTraceable
@@ -86,7 +91,7 @@ def compare_later_counts(
       if is_large and not tf1.dependent():
         return ()  # the port is not traced for this alone
       found = _compared(step, tf1, comparison, opened)
-      found = found or _in_own_branches(step, tf1, comparison)
+      found = found or _in_own_branches(step, comparison)
       if found or has_rates(steps):
         return found
       # An optimizer of somebody's own tells no rate, but what it adds to what it trains follows it.
@@ -98,17 +103,15 @@ def compare_later_counts(
     return ()
 
 
-def _in_own_branches(
-  step: RelatedStep, known: CountedStep, comparison: Comparison
-) -> tuple[tuple[str, str], ...]:
+def _in_own_branches(step: RelatedStep, comparison: Comparison) -> tuple[tuple[str, str], ...]:
   """Compares updates in the branches that the step itself takes, as a piecewise rate has them.
 
   In other branches, what is trained follows the count too, and with it all updates. The rate is
   compared by itself.
   """
-  with contextlib.closing(CountedStep(step.tf2, step.number - 1)) as other:
-    has_branches = known.has_branches or other.has_branches
-  return _updates_compared(step, comparison, branches=False) if has_branches else ()
+  if not (has_branches(step.tf1) or has_branches(step.tf2)):
+    return ()
+  return _updates_compared(step, comparison, branches=False)
 
 
 def _updates_compared(
