@@ -22,6 +22,15 @@ _SCALARS = {
   'l2': 0.05,
   'l2_shrinkage': 0.03,
   'lr_power': -0.5,
+  'beta': 0.9,
+  'logbase': 1.2,
+  'sign_decay': 0.8,
+}
+_INTEGERS = {
+  'global_step': np.int64(2),
+  'begin': np.array([1, 0]),
+  'end': np.array([3, 2]),
+  'strides': np.array([1, 1]),
 }
 _FLAGS = ('use_nesterov', 'update_slots', 'multiply_linear_by_lr')
 
@@ -29,6 +38,8 @@ _FLAGS = ('use_nesterov', 'update_slots', 'multiply_linear_by_lr')
 def _value(name):
   if name in _SCALARS:
     return np.float32(_SCALARS[name])
+  if name in _INTEGERS:
+    return _INTEGERS[name]
   if name == 'indices':
     return np.array([[2], [0]], np.int32)
   # Where a root is drawn, of what an optimizer would hold there.
@@ -55,6 +66,8 @@ class FormulaTest(parameterized.TestCase):
         value = value[:, 0]
       if argument.name in ('grad', 'updates') and ('Sparse' in op_type or 'Scatter' in op_type):
         value = value[:2]
+      if argument.name == 'value' and 'Slice' in op_type:
+        value = value[:2, :2]
       if argument.type == tf.resource.as_datatype_enum:
         variables[argument.name] = variable = tf.Variable(value)
         arguments[argument.name] = variable.handle

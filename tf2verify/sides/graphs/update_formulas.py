@@ -117,7 +117,8 @@ def _shrunk(moved: Any, rate: Any, given: Mapping[str, Any]) -> Any:
 
 
 def _proximal_gradient_descent(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-  moved = given['var'] - given['alpha'] * given['delta']
+  delta = given['grad'] if 'grad' in given else given['delta']  # of rows
+  moved = given['var'] - given['alpha'] * delta
   return {'var': _shrunk(moved, given['alpha'], given)}
 
 
@@ -125,6 +126,27 @@ def _proximal_adagrad(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[st
   squares = given['accum'] + tf.square(given['grad'])
   rate = given['lr'] * tf.math.rsqrt(squares)
   return {'accum': squares, 'var': _shrunk(given['var'] - rate * given['grad'], rate, given)}
+
+
+def _adagrad_da(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+  dtype = given['var'].dtype
+  lr, step = given['lr'], tf.cast(given['global_step'], dtype)
+  gradients = given['gradient_accumulator'] + given['grad']
+  squares = given['gradient_squared_accumulator'] + tf.square(given['grad'])
+  shrunk = tf.sign(gradients) * tf.maximum(tf.abs(gradients) - given['l1'] * step, 0)
+  return {
+    'var': -lr * shrunk / (given['l2'] * step * lr + tf.sqrt(squares)),
+    'gradient_accumulator': gradients,
+    'gradient_squared_accumulator': squares,
+  }
+
+
+def _by_sign(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+  grad, beta = given['grad'], given['beta']
+  mean = beta * given['m'] + (1 - beta) * grad
+  agreeing = given['sign_decay'] * tf.sign(grad) * tf.sign(mean)
+  powers = tf.exp(given['logbase'] * agreeing) if 'logbase' in given else given['alpha'] + agreeing
+  return {'var': given['var'] - given['lr'] * powers * grad, 'm': mean}
 
 
 _DENSE: dict[str, Formula] = {
@@ -143,6 +165,9 @@ _DENSE: dict[str, Formula] = {
   'ApplyFtrlV2': _ftrl,
   'ApplyProximalAdagrad': _proximal_adagrad,
   'ApplyProximalGradientDescent': _proximal_gradient_descent,
+  'ApplyAdagradDA': _adagrad_da,
+  'ApplyAddSign': _by_sign,
+  'ApplyPowerSign': _by_sign,
 }
 
 
@@ -170,16 +195,36 @@ def _scattered(scatter: Callable[..., Any], along_rows: bool, var: str) -> Formu
   return formula
 
 
-_DENSE_ONLY = ('ApplyAdaMax', 'ApplyGradientDescent', 'ApplyProximalGradientDescent')
+def _multiplied(divides: bool) -> Formula:
+  def formula(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+    whole, indices = given['resource'], given['indices']
+    # A row may be given several times.
+    factors = tf.math.unsorted_segment_prod(given['updates'], indices, tf.shape(whole)[0])
+    return {'resource': whole / factors if divides else whole * factors}
+
+  return formula
+
+
+def _slice(given: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+  masks = {name: attributes.get(name, 0) for name in _MASKS}
+  bounds = {name: given[name] for name in ('begin', 'end', 'strides')}
+  update = tf.raw_ops.TensorStridedSliceUpdate
+  return {'ref': update(input=given['ref'], **bounds, value=given['value'], **masks)}
+
+
+_MASKS = ('begin_mask', 'end_mask', 'ellipsis_mask', 'new_axis_mask', 'shrink_axis_mask')
+_DENSE_ONLY = ('ApplyAdaMax', 'ApplyGradientDescent', 'ApplyAddSign', 'ApplyPowerSign')
 # Arguments of updates that are variables.
 _WRITTEN = (
   *('var', 'accum', 'accum_update', 'linear', 'm', 'v', 'vhat', 'ms', 'mg', 'mom', 'resource'),
-  'ref',
+  *('ref', 'gradient_accumulator', 'gradient_squared_accumulator'),
 )
 _SCATTERS = {
   'Add': tf.tensor_scatter_nd_add,
   'Sub': tf.tensor_scatter_nd_sub,
   'Update': tf.tensor_scatter_nd_update,
+  'Max': tf.tensor_scatter_nd_max,
+  'Min': tf.tensor_scatter_nd_min,
 }
 # By the type of an operation, what it makes of the variables that it writes.
 FORMULAS: dict[str, Formula] = {
@@ -200,4 +245,7 @@ FORMULAS: dict[str, Formula] = {
     f'ResourceScatterNd{how}': _scattered(scatter, False, 'ref')
     for how, scatter in _SCATTERS.items()
   },
+  'ResourceScatterMul': _multiplied(divides=False),
+  'ResourceScatterDiv': _multiplied(divides=True),
+  'ResourceStridedSliceAssign': _slice,
 }

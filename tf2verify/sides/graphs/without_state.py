@@ -223,7 +223,10 @@ class _Rewriting:
     self, node: Any, dtypes: Mapping[str, Any]
   ) -> tuple[Sequence[Any], Mapping[str, str]]:
     """Returns the operations of a formula, and the names of what it makes of variables."""
-    attributes = {name: value.b for name, value in node.attr.items()}
+    attributes = {
+      name: value.i if value.WhichOneof('value') == 'i' else value.b
+      for name, value in node.attr.items()
+    }
     key = node.op, tuple(sorted(attributes.items())), tuple(dtypes.items())
     if key not in self._formulas:
       with tf.Graph().as_default() as graph:
@@ -268,7 +271,9 @@ def _dtype_of(node: Any, argument: str) -> Any:
   arguments = graphs.op_definition(node.op).input_arg
   (definition,) = (one for one in arguments if one.name == argument)
   if not definition.type_attr:
-    raise WrittenOtherwise(f'{node.op} ({node.name}) writes a variable that is not known')
+    if definition.type == tf.resource.as_datatype_enum:
+      raise WrittenOtherwise(f'{node.op} ({node.name}) writes a variable that is not known')
+    return tf.as_dtype(definition.type)
   return tf.as_dtype(node.attr[definition.type_attr].type)
 
 
