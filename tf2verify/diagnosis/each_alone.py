@@ -45,7 +45,7 @@ def with_each_alone(bench: Bench, looking: Looking, found: Found) -> Found:
 
 def _is_vague(one: Mistake) -> bool:
   """Returns whether a mistake says so little that many edits are worth a try."""
-  return not one.text or one.is_long or one.lists_many or one.edit is Edit.VALUE
+  return not one.text or one.is_long or one.lists_many or one.is_scaled or one.edit is Edit.VALUE
 
 
 def _is_form(looking: Looking, one: Mistake) -> bool:

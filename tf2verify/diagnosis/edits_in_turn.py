@@ -5,6 +5,7 @@ of the places where the sides diverge than others: with the right edit, these ag
 the port with that edit goes on with what is left.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -60,21 +61,23 @@ def _next(
   proposed: Callable[[Looking], Iterator[Mistake]],
   known: tuple[Sequence[Mistake], Judged],
 ) -> tuple[Mistake, Judged] | None:
-  """Returns an edit with which less differs in a run, and what the stage says then."""
+  """Returns the edit with which least differs in a run, and what the stage says then.
+
+  A number of one line alone may mend what the line yields, and stand in others as well.
+  """
   mistakes, before = known
   repairs = [one.repair for one in mistakes]
-  tried = 0
-  for mistake in proposed(looking):
-    if tried == _MOST_JUDGED:
-      break
-    tried += 1
+  found: list[tuple[Mistake, Judged]] = []
+  for mistake in itertools.islice(proposed(looking), _MOST_JUDGED):
     try:
       judged = bench.judged([*repairs, mistake.repair])
     except CannotRepair:
       continue
-    if judged.passes or _of(judged.left, run) < _of(before.left, run):
+    if judged.passes:
       return mistake, judged
-  return None
+    if _of(judged.left, run) < _of(before.left, run):
+      found.append((mistake, judged))
+  return min(found, key=lambda one: (len(_of(one[1].left, run)), one[1].distance), default=None)
 
 
 def _of(left: Left, run: str) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ from tf2verify.diagnosis.each_alone import with_each_alone
 from tf2verify.diagnosis.edits_in_turn import edits_in_turn
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.line_edits import line_edits, step_edits
-from tf2verify.diagnosis.looking import Looking
+from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.patterns.op_text import only_shapes
 from tf2verify.diagnosis.proven_numbers import joined_by_proof
@@ -24,6 +24,7 @@ from tf2verify.diagnosis.tested_causes import (
   tested_sources,
   with_others,
 )
+from tf2verify.diagnosis.unread_inputs import unread_inputs
 from tf2verify.records.diagnosis import (
   BY_EXPERIMENT,
   Cause,
@@ -71,19 +72,31 @@ def with_experiments(
       in_turn = edits_in_turn(bench, looking, diagnosis.run, _single_edits)
       found = repairing.by_edits(*in_turn) if in_turn else found
     told, found = _told(diagnosis, evidence, bench, found)
-    simpler = None
-    doubtful = any(_is_doubtful(looking, told, one) for one in found.mistakes)
-    if doubtful or _is_unexplained(told, found):
-      simpler = repairing.by_one_edit(line_edits(looking))
-    if simpler is None or not simpler.mistakes:
-      alone = with_each_alone(bench, looking, found)
-      simpler = None if alone is found else alone
+    simpler = _simpler(repairing, bench, looking, told, found)
     if simpler is not None:
       told, _ = _told(diagnosis, evidence, bench, simpler)
-    return _with_setting(told, looking)
+    told = _with_setting(told, looking)
+    return _with_unread(told, looking) if explains_itself else told
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
+
+
+def _simpler(
+  repairing: Repairing, bench: Bench, looking: Looking, told: Diagnosis, found: Found
+) -> Found | None:
+  """Returns edits that say more than those that were found; None where none are known."""
+  doubtful = any(_is_doubtful(looking, told, one) for one in found.mistakes)
+  is_vague = doubtful or _is_unexplained(told, found)
+  simpler = repairing.by_one_edit(line_edits(looking)) if is_vague else None
+  if simpler is not None and simpler.mistakes:
+    return simpler
+  if is_vague and looking.is_of_step and found.passes and len(found.mistakes) > 1:
+    in_turn = edits_in_turn(bench, looking, told.run, _single_edits)
+    if in_turn:
+      return repairing.by_edits(*in_turn)
+  alone = with_each_alone(bench, looking, found)
+  return None if alone is found else alone
 
 
 def with_later_mistakes(
@@ -119,11 +132,30 @@ def _with_setting(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
   if any(cause.is_proven or cause.rule != BY_EXPERIMENT for cause in diagnosis.causes):
     return diagnosis
   places = [looking.place(source) for source in looking.arriving()[:1]]
-  sure = [one for one in places if one.settings and not one.source.regions.is_rewired]
+  sure = [one for one in places if one.settings and _are_counterparts(one)]
   said = [Mistake((one,), Edit.SETTING, Repair(changes=one.settings)).text for one in sure]
   known = [cause.text for cause in diagnosis.causes]
   first = tuple(Cause(text) for text in said if text and not any(text in one for one in known))
   return dataclasses.replace(diagnosis, causes=(*first, *diagnosis.causes))
+
+
+def _with_unread(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
+  """Returns a diagnosis with inputs that the port does not read: a note beside other causes."""
+  unread = unread_inputs(looking)
+  if not unread:
+    return diagnosis
+  if not diagnosis.causes:
+    return dataclasses.replace(diagnosis, causes=(Cause(unread),))
+  return dataclasses.replace(diagnosis, notes=(unread, *diagnosis.notes))
+
+
+def _are_counterparts(place: Place) -> bool:
+  """Returns whether a place yields on both sides what may be one quantity, by what it reads.
+
+  One of many slices may be paired with one of other axes, and any can be set as that one is.
+  """
+  one, other = place.source.tf1, place.source.tf2
+  return not place.source.regions.is_rewired and one.ndim == other.ndim
 
 
 def _is_left_out(evidence: FailedStage, run: str, causes: Sequence[Cause]) -> bool:

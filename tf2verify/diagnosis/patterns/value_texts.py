@@ -105,7 +105,9 @@ def _limit_text(tf1: np.ndarray, tf2: np.ndarray, differs: np.ndarray) -> str:
   for side, cut, other in (('the port', tf2, tf1), ('tf1', tf1, tf2)):
     for most, end in (('most', cut.max()), ('least', cut.min())):
       limited = np.minimum(other, end) if most == 'most' else np.maximum(other, end)
-      if bool((cut[differs] == end).all()) and not differing(limited, cut).any():
+      # One number for one other may be a factor as well.
+      is_cut = bool((cut[differs] == end).all()) and np.ptp(other[differs]) > 0
+      if is_cut and not differing(limited, cut).any():
         one = 'tf1' if side == 'the port' else 'the port'
         return f'{side} has the values of {one}, clipped to at {most} {end:.6g}'
   return ''
