@@ -13,6 +13,7 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import relate_losses
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses import losses_in_model as loss_in_model
+from tf2verify.stages.losses.added_losses import are_of_variables
 from tf2verify.stages.losses.metrics_alone import MetricsAlone
 from tf2verify.stages.losses.moved_losses import MovedPart, moved_part
 from tf2verify.stages.losses.penalties import penalties
@@ -37,7 +38,7 @@ class Loss(Stage):
   def check_alone(self, case: CaseUnderTest) -> Findings:
     """Does the same for models that differ, where no part of a loss may be in the port's call."""
     findings, model = self._checked(case)
-    if not loss_in_model.outputs_agree(case, model) and _may_have_moved(findings, model):
+    if not loss_in_model.outputs_agree(case, model) and _may_have_moved(case, findings, model):
       raise NotApplicable('what the losses differ in may be a part that the port adds in its call')
     return findings
 
@@ -99,7 +100,7 @@ class Loss(Stage):
     return found, model
 
 
-def _may_have_moved(findings: Findings, model: loss_in_model.InModel) -> bool:
+def _may_have_moved(case: CaseUnderTest, findings: Findings, model: loss_in_model.InModel) -> bool:
   """Returns whether the port may add what its loss lacks within its call, as by add_loss.
 
   A penalty on variables changes no gradient by the outputs. Any other part is one only if the port
@@ -108,8 +109,10 @@ def _may_have_moved(findings: Findings, model: loss_in_model.InModel) -> bool:
   totals = [model.tf1.regularization_total, model.tf2.regularization_total]
   added = [total is not None and bool(np.any(total)) for total in totals]
   quantities = {known.quantity for known in findings.differences}
-  is_penalty = LOSS in quantities and GRADIENT not in quantities
-  return is_penalty or (not quantities.isdisjoint((LOSS, GRADIENT)) and added[1] and not added[0])
+  if LOSS in quantities and GRADIENT not in quantities:
+    return True
+  may_be_moved = not quantities.isdisjoint((LOSS, GRADIENT)) and added[1] and not added[0]
+  return may_be_moved and not are_of_variables(case, model.runs[1])
 
 
 def _declares(case: CaseUnderTest, hooks: tuple[str, str]) -> bool:

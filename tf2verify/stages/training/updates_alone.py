@@ -16,6 +16,8 @@ from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
+from tf2verify.sides.graphs.without_state import WrittenOtherwise
+from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection
 from tf2verify.stages.training import step_quantities as quantities
@@ -65,6 +67,7 @@ _DECAY = 'weight_decay'
 # In which a decay of weights adds what an L2 loss would.
 _LINEAR = ('sgd', 'momentum')
 _CLOSE = 1e-5
+_APART = 'the sides regularize differently, which may be a part of their gradients'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,6 +138,8 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
       if not given.were_all_taken:
         raise NotApplicable('the step of the port asks for other gradients than that of tf1')
       _check_alike(steps)
+      if number == 1 and len({_regularizes(run) for run in (steps.tf1, steps.tf2)}) > 1:
+        _check_penalties(runs, steps)
       moved = moved_by_updates(runs, steps) if number == 1 else moved
       if case.alignment().only_tf1:
         _check_unclipped(steps.tf1.steps[-1])
@@ -201,15 +206,27 @@ def _inspection(
 
 def _check_alike(steps: Steps) -> None:
   """Raises NotApplicable where a right port may make another thing of the same gradients."""
-  runs = steps.tf1, steps.tf2
-  losses, decays = (
-    [_regularizes(run) for run in runs],
-    [any(map(_decays, r.optimizers)) for r in runs],
-  )
-  if losses[0] != losses[1] or decays[0] != decays[1]:
-    raise NotApplicable('the sides regularize differently, which may be a part of their gradients')
+  decays = {any(map(_decays, run.optimizers)) for run in (steps.tf1, steps.tf2)}
+  if len(decays) > 1:
+    raise NotApplicable(_APART)
   if _scale(steps.tf1.steps[-1]) > 1.0 + _CLOSE:
     raise NotApplicable('tf1 scales its loss')
+
+
+def _check_penalties(runs: PreparedRuns, steps: Steps) -> None:
+  """Raises NotApplicable where it is not seen that both sides minimize a penalty, or neither.
+
+  One may declare it, and the other one add it to its loss itself.
+  """
+  made = StepGraphs(runs.case, (runs.tf1_run, runs.tf2_run), steps, 1)
+  if made.are_left_out:
+    raise NotApplicable(_APART)
+  try:
+    sides = made.sides()
+  except (NotTraceable, WrittenOtherwise) as error:
+    raise NotApplicable(_APART) from error
+  for side in penalized_alike(sides):
+    side.close()
 
 
 def _check_unclipped(step: TrainingStep) -> None:
