@@ -43,6 +43,24 @@ def with_each_alone(bench: Bench, looking: Looking, found: Found) -> Found:
   return found
 
 
+def completed(bench: Bench, looking: Looking, found: Found) -> list[Mistake] | None:
+  """Returns mistakes with one edit in place of the only vague one, where the stage passes so.
+
+  A value of tf1 mends what is computed from it, and not what its gradient leads to.
+
+  Args:
+    bench: the runs of the stage.
+    looking: the search in the port as it is.
+    found: the mistakes, with which it does not pass.
+  """
+  vague = [one for one in found.mistakes if _is_vague(one)]
+  if found.passes or len(vague) != 1 or len(found.mistakes) == 1:
+    return None
+  others = [one for one in found.mistakes if one is not vague[0]]
+  known = _simpler(bench, looking, vague[0], [one.repair for one in others])
+  return None if known is None else [*others, known]
+
+
 def _is_vague(one: Mistake) -> bool:
   """Returns whether a mistake says so little that many edits are worth a try."""
   return not one.text or one.is_long or one.lists_many or one.is_scaled or one.edit is Edit.VALUE

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.bench import Bench
-from tf2verify.diagnosis.each_alone import with_each_alone
+from tf2verify.diagnosis.each_alone import completed, with_each_alone
 from tf2verify.diagnosis.edits_in_turn import edits_in_turn
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.line_edits import line_edits, step_edits
@@ -42,6 +42,7 @@ EXPLAIN_THEMSELVES = ('loss', _OF_STEPS)
 # Rules by which a side has no operation for what differs: there is nothing to edit, and no line.
 _OF_NOTHING = ('pruned',)
 _TRANSPOSE = 'Transpose'
+_SLICES = frozenset(('StridedSlice', 'Slice', 'GatherV2'))
 _FROM_TF1 = 'initial values differ as well; experiments begin with those of tf1'
 _OTHER_START = 'the values before the step differ, which no edit of its graph can correct'
 
@@ -68,7 +69,7 @@ def with_experiments(
     if not one_edit and not diagnosis.causes:
       one_edit = repairing.by_one_edit(python_number_edits(looking))
     found = one_edit or repairing.found(looking)
-    if looking.is_of_step and not found.passes:
+    if explains_itself and not found.passes:
       in_turn = edits_in_turn(bench, looking, diagnosis.run, _single_edits)
       found = repairing.by_edits(*in_turn) if in_turn else found
     told, found = _told(diagnosis, evidence, bench, found)
@@ -95,6 +96,9 @@ def _simpler(
     in_turn = edits_in_turn(bench, looking, told.run, _single_edits)
     if in_turn:
       return repairing.by_edits(*in_turn)
+  completing = completed(bench, looking, found)
+  if completing is not None:
+    return repairing.by_edits(completing, bench.judged([one.repair for one in completing]))
   alone = with_each_alone(bench, looking, found)
   return None if alone is found else alone
 
@@ -152,10 +156,10 @@ def _with_unread(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
 def _are_counterparts(place: Place) -> bool:
   """Returns whether a place yields on both sides what may be one quantity, by what it reads.
 
-  One of many slices may be paired with one of other axes, and any can be set as that one is.
+  One of many slices may be paired with any other, and can be set as that one is.
   """
-  one, other = place.source.tf1, place.source.tf2
-  return not place.source.regions.is_rewired and one.ndim == other.ndim
+  is_slice = place.evidence.source.tf1_type in _SLICES
+  return not (place.source.regions.is_rewired or is_slice)
 
 
 def _is_left_out(evidence: FailedStage, run: str, causes: Sequence[Cause]) -> bool:

@@ -20,7 +20,7 @@ from tf2verify.diagnosis.number_proposals import (
 from tf2verify.diagnosis.patterns.draws import drawn_otherwise
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
-from tf2verify.diagnosis.patterns.slices import Slice, other_end, slice_of
+from tf2verify.diagnosis.patterns.slices import Slice, moved_by_one, other_end, slice_of
 from tf2verify.diagnosis.reductions import axes_text, reductions
 from tf2verify.diagnosis.softmax_axes import softmax_axes
 from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, OpRecord
@@ -293,23 +293,29 @@ def _is_number(graph: OpGraph, position: int) -> bool:
 
 
 def _other_ends(line: Line) -> Iterator[Proposal]:
-  """Yields all slices of the line with as much left out at the other end."""
-  known = ((n, slice_of(line.graph, n)) for n in line.positions)
-  both = [(n, one, other_end(one)) for n, one in known if one is not None]
-  found = [(n, one, other) for n, one, other in both if other is not None]
-  if not found:
-    return
+  """Yields all slices of the line with as much left out at the other end, and each one moved."""
+  known = [(n, slice_of(line.graph, n)) for n in line.positions]
+  taken = [(n, one) for n, one in known if one is not None]
+  found = [(n, one, other) for n, one in taken if (other := other_end(one)) is not None]
   ops = line.graph.ops
-  changes = tuple(
-    NodeChange(ops[n].name, other.masks, tuple(enumerate(other.bounds, 1))) for n, _, other in found
-  )
-  n, one, other = found[0]
-  more = f' (and {len(found) - 1} more of the line)' if len(found) > 1 else ''
-  said = (
-    f'{ops[n].name}{more} leaves elements out at one end in the port ([{one.text}]), and at the '
-    f'other end it yields what tf1 does ({other.text})'
-  )
-  yield Proposal(changes, other.text, f'[{one.text}]', said, None, 'slice')
+  if found:
+    changes = tuple(_sliced(ops[n], other) for n, _, other in found)
+    n, one, other = found[0]
+    more = f' (and {len(found) - 1} more of the line)' if len(found) > 1 else ''
+    said = (
+      f'{ops[n].name}{more} leaves elements out at one end in the port ([{one.text}]), and at the '
+      f'other end it yields what tf1 does ({other.text})'
+    )
+    yield Proposal(changes, other.text, f'[{one.text}]', said, None, 'slice')
+  for n, one in taken:
+    for other in moved_by_one(one):
+      said = f'{ops[n].name} takes [{one.text}] in the port; with {other.text} instead it yields '
+      changes = (_sliced(ops[n], other),)
+      yield Proposal(changes, other.text, f'[{one.text}]', f'{said}what tf1 does', None, 'slice')
+
+
+def _sliced(op: OpRecord, other: Slice) -> NodeChange:
+  return NodeChange(op.name, other.masks, tuple(enumerate(other.bounds, 1)))
 
 
 def _all_slices(tf1: OpGraph, tf2: OpGraph) -> list[tuple[Slice, int | None]]:

@@ -1,10 +1,10 @@
-"""Tests of tf2verify.diagnosis.patterns.slices: as much left out at the other end."""
+"""Tests of tf2verify.diagnosis.patterns.slices: at the other end, and moved by one."""
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from tf2verify.diagnosis.patterns.slices import other_end, slice_of
+from tf2verify.diagnosis.patterns.slices import moved_by_one, other_end, slice_of
 from tf2verify.sides.graphs.reading import GraphReader, Target
 
 _X = np.arange(24.0, dtype=np.float32).reshape(2, 4, 3)
@@ -46,6 +46,19 @@ class OtherEndTest(parameterized.TestCase):
   )
   def test_no_such_slice(self, own):
     self.assertIsNone(other_end(_slice(own)))
+
+  @parameterized.parameters(
+    (lambda x: x[:, 1:-1], [lambda x: x[:, 2:], lambda x: x[:, 0:-2]]),
+    (lambda x: x[:, 1:], [lambda x: x[:, :-1]]),
+    (lambda x: x[:, :2], [lambda x: x[:, 1:3]]),
+    (lambda x: x[..., 1:2], [lambda x: x[..., 2:3], lambda x: x[..., :1]]),
+    (lambda x: x[:, ::2], []),
+  )
+  def test_one_element_later_and_earlier(self, own, others):
+    found = list(moved_by_one(_slice(own)))
+    self.assertLen(found, len(others))
+    for one, other in zip(found, others, strict=True):
+      np.testing.assert_array_equal(_taken(one), other(_X))
 
 
 if __name__ == '__main__':

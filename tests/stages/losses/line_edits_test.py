@@ -188,6 +188,47 @@ class LineEditsTest(absltest.TestCase):
     text, _ = self.only_cause(of_tf1, lambda outputs: of_port(outputs, True))
     self.assertIn('and 1 more of the line) leaves elements out at one end in the port', text)
 
+  def test_a_sign_beside_a_weight(self):
+    """A value of tf1 mends the loss there, and not its gradient."""
+
+    def of_tf1(outputs):
+      fakes, slopes = outputs[:, 0], outputs[:, 1:]
+      return 10.0 * tf.reduce_mean(tf.square(slopes - 1.0)) + tf.reduce_mean(-fakes)
+
+    def of_port(outputs, weight=10.0, sign=-1.0):
+      fakes, slopes = outputs[:, 0], outputs[:, 1:]
+      gap = tf.reduce_mean(fakes) if sign > 0 else -tf.reduce_mean(fakes)
+      return gap + weight * tf.reduce_mean(tf.square(slopes - 1.0))
+
+    self.assertIs(loss_of(of_tf1, of_port).status, Status.PASSED)
+    stage = loss_of(of_tf1, lambda outputs: of_port(outputs, 1.0, 1.0))
+    causes = stage.diagnosis.causes
+    self.assertLen(causes, 2, stage.to_text())
+    self.assertTrue(all(one.is_proven for one in causes), stage.to_text())
+    self.assertRegex(causes[0].text, 'is 1 in the port, 10 in tf1')
+    self.assertRegex(causes[1].text, 'the port lacks Neg')
+
+  def test_a_target_that_is_one_step_early(self):
+    """Classes of the next step: by one-hot vectors in tf1, by numbers in the port."""
+    ids = np.array([[1, 0, 2, 1], [0, 2, 2, 0], [1, 1, 0, 2], [2, 0, 1, 1]], np.int32)
+
+    def of_tf1(outputs):
+      target = tf.one_hot(ids, 3)[:, 2:]
+      logits = tf.stack([outputs[:, :2], 2.0 * outputs[:, :2], -outputs[:, :2]], -1)
+      return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(target, logits))
+
+    def of_port(outputs, taken):
+      logits = tf.stack([outputs[:, :2], 2.0 * outputs[:, :2], -outputs[:, :2]], -1)
+      target = tf.constant(ids)[:, taken]
+      losses = tf.nn.sparse_softmax_cross_entropy_with_logits(target, logits)
+      return tf.reduce_mean(losses)
+
+    self.assertIs(
+      loss_of(of_tf1, lambda outputs: of_port(outputs, slice(2, None))).status, Status.PASSED
+    )
+    text, _ = self.only_cause(of_tf1, lambda outputs: of_port(outputs, slice(1, -1)))
+    self.assertRegex(text, r'takes \[:, 1:-1\] in the port; with 2: instead')
+
   def only_cause(self, one, other):
     verdict = loss_of(one, other)
     self.assertIs(verdict.status, Status.FAILED, verdict.to_text())

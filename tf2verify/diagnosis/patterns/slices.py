@@ -1,6 +1,7 @@
 """Slices of a graph, to be taken elsewhere."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -58,28 +59,47 @@ def other_end(one: Slice) -> Slice | None:
 
   None where that is not along one axis, or the axis goes by another step than 1.
   """
+  found: list[tuple[int, int, int | None]] = []
+  for axis, first, last in _ranges(one):
+    if first == 0 and last is not None and last < 0:
+      found.append((axis, -last, None))
+    elif last is None and first > 0:
+      found.append((axis, 0, -first))
+  return _with_range(one, *found[0]) if len(found) == 1 else None
+
+
+def moved_by_one(one: Slice) -> Iterator[Slice]:
+  """Yields a slice one element later and earlier along an axis: `2:` and `:-2` for `1:-1`."""
+  for axis, first, last in _ranges(one):
+    if last is not None:
+      yield _with_range(one, axis, first + 1, last + 1 or None)
+    if first > 0 and last != 0:
+      yield _with_range(one, axis, first - 1, (last or 0) - 1)
+
+
+def _ranges(one: Slice) -> Iterator[tuple[int, int, int | None]]:
+  """Yields the axes of which a slice takes a range in steps of 1: first element, end, if any."""
   begin, end, strides = (bound.ravel().astype(int).tolist() for bound in one.bounds)
   masks = {name: int(value or 0) for name, value in one.masks}
   special = masks.get('ellipsis_mask', 0)
   passing = masks.get('new_axis_mask', 0) | masks.get('shrink_axis_mask', 0) | special
-  found = []
   for axis in range(one.axes):
     bit = 1 << axis
-    starts, ends = masks.get('begin_mask', 0) & bit, masks.get('end_mask', 0) & bit
-    if passing & bit or strides[axis] != 1:
-      continue
-    if (starts or begin[axis] == 0) and not ends and end[axis] < 0:
-      found.append((axis, -end[axis], 0))
-    elif ends and not starts and begin[axis] > 0:
-      found.append((axis, 0, -begin[axis]))
-  if len(found) != 1:
-    return None
-  ((axis, first, last),) = found
-  begin[axis], end[axis] = first, last
-  for name, is_open in (('begin_mask', not first), ('end_mask', not last)):
+    first = 0 if masks.get('begin_mask', 0) & bit else begin[axis]
+    last = None if masks.get('end_mask', 0) & bit else end[axis]
+    if not passing & bit and strides[axis] == 1 and (first, last) != (0, None):
+      yield axis, first, last
+
+
+def _with_range(one: Slice, axis: int, first: int, last: int | None) -> Slice:
+  """Returns a slice that takes another range along an axis."""
+  begin, end, strides = (bound.ravel().astype(int).tolist() for bound in one.bounds)
+  begin[axis], end[axis] = first, last or 0
+  masks = {name: int(value or 0) for name, value in one.masks}
+  for name, is_open in (('begin_mask', not first), ('end_mask', last is None)):
     masks[name] = masks.get(name, 0) & ~(1 << axis) | (is_open << axis)
   kept = tuple((name, masks.get(name, 0)) for name in dict.fromkeys((*dict(one.masks), *masks)))
   dtype = one.bounds[0].dtype
   bounds = tuple(np.asarray(bound, dtype) for bound in (begin, end, strides))
-  text = f'{first}:' if first else f':{last}'
+  text = f'{first or ""}:{"" if last is None else last}'
   return Slice(text, one.axes, kept, bounds)
