@@ -25,6 +25,8 @@ _OF = ' of '
 _KEPT_AXES = 'keep_dims'
 _LIST = 'TensorList'
 _MASK = '_mask'
+# What inputs and attributes are called by which tensors are held in other shapes.
+_LAYOUTS = frozenset(('shape', 'axis', 'reduction_indices', 'dim', 'perm', 'multiples'))
 _LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
 _SHAPE = re.compile(r'\bshape=\[[-\d, ]*\]')
@@ -45,6 +47,11 @@ def edit_text(sources: Sequence[Source]) -> str:
     text = _source_text(alike[0])
     said += [text + more] if text else []
   return '; '.join(said[:3])
+
+
+def _is_of_layout(known: GraphDifference) -> bool:
+  """Returns whether a difference is one of shapes and axes, or of their order."""
+  return known.what in _LAYOUTS or known.op_type in SHAPING
 
 
 def _without_needless(sources: Sequence[Source]) -> list[Source]:
@@ -241,8 +248,11 @@ def _source_text(source: Source) -> str:
     return ''  # the same may be computed with variables in another layout
   # The axis of size 1 that a reduction keeps is no value: what else differs there is meant.
   values = [known for known in source.differences if known.what != _KEPT_AXES]
-  inputs_first = sorted(values or source.differences, key=lambda known: known.op_type != INPUT)
-  texts = (difference_text(known) for known in inputs_first)
+  # What is held in another shape is often no mistake.
+  known_first = sorted(
+    values or source.differences, key=lambda known: (known.op_type != INPUT, _is_of_layout(known))
+  )
+  texts = (difference_text(known) for known in known_first)
   said = list(dict.fromkeys(text for text in texts if text))  # of a slice: one for all its masks
   steps = max((steps_of(known) for known in source.differences), default=0)
   if source.values and (steps > READABLE or not said):

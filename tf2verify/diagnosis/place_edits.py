@@ -2,11 +2,12 @@
 
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds
 from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.records.experiment import Edit
-from tf2verify.records.op_graph import TARGET
+from tf2verify.records.op_graph import TARGET, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import GivenValue, Repair
 from tf2verify.sides.graphs.wiring import CannotRepair
@@ -49,3 +50,18 @@ def is_of_gradients(looking: Looking, source: FoundSource) -> bool:
   """Returns whether a source is one of the backward pass, which an edit forms anew."""
   op = looking.tf1.op_graph.ops[source.regions.tf1.end]
   return is_backward(op) or (op.op_type == TARGET and op.name.startswith(_GRADIENTS))
+
+
+def exits_of(pair: RegionPair, op: OpRecord, other: OpRecord) -> set[tuple[TensorKey, TensorKey]]:
+  """Returns what the ends of two regions read that either side computes in its region.
+
+  Args:
+    pair: the regions.
+    op: the end of tf1's.
+    other: the end of the port's, with as many inputs.
+  """
+  return {
+    (one, two)
+    for one, two in zip(op.inputs, other.inputs, strict=True)
+    if two[0] in pair.tf2.inner or one[0] in pair.tf1.inner
+  }

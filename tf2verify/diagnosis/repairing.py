@@ -16,7 +16,7 @@ from tf2verify.diagnosis.exchanges import exchanged_variables
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, first_of, of_the_port
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
-from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
+from tf2verify.diagnosis.place_edits import exits_of, is_of_gradients, settings_alone, value_edit
 from tf2verify.diagnosis.seen_places import SeenPlaces
 from tf2verify.diagnosis.single_insertions import plainer_edits, shared_insertions
 from tf2verify.records import rounds
@@ -339,11 +339,7 @@ class Repairing:
     # What one adds to a variable is no value that the other one could assign.
     if len(op.inputs) != len(other.inputs) or op.attribute('op') != other.attribute('op'):
       return None
-    exits = {
-      (one, two)
-      for one, two in zip(op.inputs, other.inputs, strict=True)
-      if two[0] in pair.tf2.inner or one[0] in pair.tf1.inner
-    }
+    exits = exits_of(pair, op, other)
     if len(exits) != 1:
       return None
     ((one, two),) = exits
