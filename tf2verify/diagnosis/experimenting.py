@@ -10,6 +10,7 @@ from tf2verify.diagnosis.edits_in_turn import edits_in_turn
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.line_edits import line_edits, step_edits
 from tf2verify.diagnosis.looking import Looking, Place
+from tf2verify.diagnosis.missing_rounds import missing_round
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.patterns.op_text import only_shapes
 from tf2verify.diagnosis.proven_numbers import joined_by_proof
@@ -73,6 +74,7 @@ def with_experiments(
       in_turn = edits_in_turn(bench, looking, diagnosis.run, _single_edits)
       found = repairing.by_edits(*in_turn) if in_turn else found
     told, found = _told(diagnosis, evidence, bench, found)
+    told = _with_rounds(told, looking, found)
     simpler = _simpler(repairing, bench, looking, told, found)
     if simpler is not None:
       told, _ = _told(diagnosis, evidence, bench, simpler)
@@ -141,6 +143,18 @@ def _with_setting(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
   known = [cause.text for cause in diagnosis.causes]
   first = tuple(Cause(text) for text in said if text and not any(text in one for one in known))
   return dataclasses.replace(diagnosis, causes=(*first, *diagnosis.causes))
+
+
+def _with_rounds(diagnosis: Diagnosis, looking: Looking, found: Found) -> Diagnosis:
+  """Returns a diagnosis with rounds that the port lacks in place of all their operations."""
+  rounds = {id(one.experiment): missing_round(looking, one) for one in found.mistakes}
+  causes = tuple(
+    dataclasses.replace(cause, text=text)
+    if cause.rule == BY_EXPERIMENT and (text := rounds.get(id(cause.experiment)))
+    else cause
+    for cause in diagnosis.causes
+  )
+  return dataclasses.replace(diagnosis, causes=causes)
 
 
 def _with_unread(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
