@@ -204,6 +204,15 @@ class Mistake:
     return dataclasses.replace(found, in_one_round=one.joined(two))
 
 
+def add_to(mistakes: list[Mistake], one: Mistake) -> None:
+  """Adds a mistake to others; joins it with the one that is like it."""
+  alike = next((known for known in mistakes if known.is_like(one)), None)
+  if alike is None:
+    mistakes.append(one)
+  else:
+    mistakes[mistakes.index(alike)] = alike.joined(one)
+
+
 def of_the_port(mistakes: Sequence[Mistake]) -> list[Mistake]:
   """Returns the mistakes of the port: what undoes a part of an edit belongs to that edit."""
   own = [one for one in mistakes if not one.reads_an_edit]

@@ -14,7 +14,7 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.exchanges import exchanged_variables
 from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, first_of, of_the_port
+from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, add_to, end_of, first_of, of_the_port
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
 from tf2verify.diagnosis.place_edits import exits_of, is_of_gradients, settings_alone, value_edit
 from tf2verify.diagnosis.seen_places import SeenPlaces
@@ -226,11 +226,7 @@ class Repairing:
     for one in proposed:
       ends = {end_of(place) for place in one.places}
       found = [left for known in found if (left := known.elsewhere(ends)) is not None]
-      alike = next((known for known in found if known.is_like(one)), None)
-      if alike is None:
-        found.append(one)
-      else:
-        found[found.index(alike)] = alike.joined(one)
+      add_to(found, one)
     return found
 
   def _judged(self, mistakes: Sequence[Mistake]) -> Judged | None:
@@ -255,11 +251,7 @@ class Repairing:
     for one in edits:
       if one not in replaced and any(one.shares(known) for known in replaced):
         continue
-      alike = next((known for known in mistakes if known.is_like(one)), None)
-      if alike is None:
-        mistakes.append(one)
-      else:
-        mistakes[mistakes.index(alike)] = alike.joined(one)
+      add_to(mistakes, one)
     yield from mistakes
 
   def _edits_at(self, looking: Looking, found: Sequence[FoundSource]) -> list[Mistake]:

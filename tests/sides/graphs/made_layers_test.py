@@ -10,7 +10,7 @@ from tf_slim.ops import arg_scope
 from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.user_sources import Around, user_source, with_layers
-from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.tf2 import ways_to_trace
 
 KERAS = {'tf_keras': tf.keras, 'keras': keras3}
 
@@ -79,7 +79,7 @@ class MadeLayersTest(parameterized.TestCase):
     recorder = OpRecorder()
     with recorder.recording('make_tf2_layer'):
       layer = make()
-    traced = tracing.trace(
+    traced = ways_to_trace.trace(
       lambda x: {'output': layer(x)}, tf.constant(inputs).numpy(), recorder.layers
     )
     op = next(op for op in traced.graph.get_operations() if op.type == kind)
@@ -170,7 +170,7 @@ class MadeLayersTest(parameterized.TestCase):
     with recorder.recording('make_tf2_layer'):
       layer = net_of(library, library.regularizers.L2(0.1))()
       layer(tf.ones([1, 2]))
-    traced = tracing.trace(
+    traced = ways_to_trace.trace(
       lambda x: {'loss': sum(layer.losses)}, tf.ones([1, 2]).numpy(), recorder.layers
     )
     square = next(op for op in traced.graph.get_operations() if op.type in ('Square', 'L2Loss'))

@@ -7,7 +7,8 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tf2verify.sides.graphs import given_variables
-from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort, trace
+from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
+from tf2verify.sides.tf2.ways_to_trace import trace
 from tf2verify.tensorflow_internals import autograph
 
 _X = np.array([1.0, -2.0, 3.0], np.float32)

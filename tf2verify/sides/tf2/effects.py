@@ -13,7 +13,7 @@ from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Effect, Program, effects, output_name
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import layer_parts, tracing
+from tf2verify.sides.tf2 import layer_parts, tracing, ways_to_trace
 from tf2verify.sides.tf2.port import Port, flat_outputs, readable_outputs
 from tf2verify.sides.tf2.step import losses_of
 
@@ -79,7 +79,7 @@ def _program(
     return {'the loss': found.loss, _TOTAL: found.total}
 
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, inputs)
+    traced = ways_to_trace.trace(compute, inputs)
   names = {id(v.handle): variable_name(v) for v in port.variables() if hasattr(v, 'handle')}
   handles = {
     names[id(outer)]: inner.op.name for outer, inner in traced.graph.captures if id(outer) in names

@@ -19,7 +19,7 @@ from tf2verify.sides.graphs.user_sources import user_source_behind
 from tf2verify.sides.optimizer_state import told
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.tf2 import tracing, ways_to_trace
 from tf2verify.sides.tf2.derived_gradients import Derived
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.user_code import user_code
@@ -89,7 +89,7 @@ class Tf2LossFunction:
       return {loss_function.VALUE_TARGET: self._loss(outputs, labels)}
 
     with randomness.seeded(randomness.CONSTANT):
-      traced = tracing.trace(compute, [*example.outputs.values(), *example.labels.values()])
+      traced = ways_to_trace.trace(compute, [*example.outputs.values(), *example.labels.values()])
     names = [loss_function.output_name(path) for path in example.outputs]
     names += [loss_function.label_name(path) for path in example.labels]
     fed = dict(zip(example.outputs, traced.feeds, strict=False))

@@ -16,7 +16,7 @@ from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
 from tf2verify.sides.graphs.reading import Target, regularization_target
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import layer_parts, tracing
+from tf2verify.sides.tf2 import layer_parts, tracing, ways_to_trace
 from tf2verify.sides.tf2.derived_gradients import Derived
 from tf2verify.sides.tf2.port import Port, flat_outputs, readable_outputs
 from tf2verify.sides.tf2.port_records import gradient_record
@@ -51,7 +51,7 @@ def traced_port(declaration: side.Declaration, port: Port, run: side.RunSpec) ->
     return {**found, **wanted(declaration, port, run, outputs)}
 
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, run.inputs, port.recorder.layers)
+    traced = ways_to_trace.trace(compute, run.inputs, port.recorder.layers)
   return _with_variables(traced, port, run)
 
 
@@ -114,7 +114,7 @@ def traced_call(
     return found
 
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, inputs, port.recorder.layers)
+    traced = ways_to_trace.trace(compute, inputs, port.recorder.layers)
   first = len(traced.targets) - len(read)
   tensors = [target.tensors[0] for target in traced.targets[first:]]
   outputs = dataclasses.replace(traced, targets=traced.targets[:first])
@@ -156,7 +156,7 @@ def traced_losses(
 
   fed = {_INPUTS: run.inputs, **({} if labels is None else {_LABELS: labels})}
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, fed, port.recorder.layers)
+    traced = ways_to_trace.trace(compute, fed, port.recorder.layers)
   named = dataclasses.replace(
     traced, inputs={op: _place(path) for op, path in traced.inputs.items()}
   )
@@ -261,7 +261,7 @@ def _differentiable(
     return {**found, _LOSS: declaration.loss(outputs)}
 
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, run.inputs, port.recorder.layers)
+    traced = ways_to_trace.trace(compute, run.inputs, port.recorder.layers)
   handles = {id(outer): inner.name for outer, inner in traced.graph.captures}
   trained = {variable_name(v): v for v in port.trainable_variables()}
   by = tuple(

@@ -23,6 +23,7 @@ from tf2verify.sides.optimizer_state import (
 from tf2verify.sides.seen import Seen
 from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.port import Port, array_of, readable_outputs
+from tf2verify.sides.tf2.ways_to_trace import Habit
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import autograph, keras3
 
@@ -43,6 +44,7 @@ class Step:
     labels: a nest of tensors; None without.
     take: takes the step, on tensors of either kind.
     loss_parts: the places of the parts of the case's loss; none where it is one tensor.
+    habit: how it was traced in other runs.
   """
 
   port: Port
@@ -50,6 +52,7 @@ class Step:
   labels: Any
   take: Taken
   loss_parts: frozenset[str] = frozenset()
+  habit: Habit = dataclasses.field(default_factory=Habit)
 
   def __call__(self) -> np.ndarray | None:
     """Takes it eagerly; returns the loss that it minimized, None where it does not tell."""

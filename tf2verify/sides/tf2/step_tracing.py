@@ -29,7 +29,7 @@ from tf2verify.sides.graphs.step_run import (
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.optimizer_state import is_keras
-from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.tf2 import tracing, ways_to_trace
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.tf2.step import Step
 from tf2verify.tensorflow_internals import keras3
@@ -107,7 +107,8 @@ class StepTracing:
     fed = {_INPUTS: self._step.inputs}
     if labels is not None:
       fed[_LABELS] = nests.map_leaves(lambda _, leaf: array_of(leaf), labels)
-    return tracing.trace(self._compute, fed, self._step.port.recorder.layers, self._number)
+    layers, habit = self._step.port.recorder.layers, self._step.habit
+    return ways_to_trace.trace(self._compute, fed, layers, self._number, habit)
 
   def _number(self, tensor: tf.Tensor, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
     """Returns the number that a tensor of the trace has when the step is taken now."""

@@ -1,10 +1,8 @@
 """The port's forward pass as a graph, whose tensors can be asked for by name."""
 
-import contextlib
 import dataclasses
 import functools
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +11,9 @@ import tensorflow as tf
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
-from tf2verify.reference import nests
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
 from tf2verify.sides.graphs.inlining import operation
-from tf2verify.sides.graphs.made_layers import MadeLayers
-from tf2verify.sides.graphs.numbers_read import Evaluates, NumbersRead, ReadNumber
+from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.sessions import imported, open_session
@@ -27,7 +23,6 @@ from tf2verify.sides.graphs.whole_writes import with_whole_writes, written_by
 from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
 from tf2verify.sides.tf2.derived_gradients import Derived, derived_targets
-from tf2verify.tensorflow_internals import autograph, conversions, graphs, keras3
 
 v1 = tf.compat.v1
 
@@ -57,132 +52,6 @@ class Traced:
   writes: tuple[str, ...]
   derived: Derived | None = None
   numbers_read: tuple[ReadNumber, ...] = ()
-
-
-@contextlib.contextmanager
-def _functions_inlined() -> Iterator[None]:
-  """Makes a `tf.function` inside of the port run as plain Python."""
-  before = tf.config.functions_run_eagerly()
-  tf.config.run_functions_eagerly(True)
-  try:
-    with _scopes_put_back():
-      yield
-  finally:
-    tf.config.run_functions_eagerly(before)
-
-
-@contextlib.contextmanager
-def _scopes_put_back() -> Iterator[None]:
-  """Puts back the name scopes of Keras, which it leaves open where one cannot be entered."""
-  scopes = keras3.read_open_scopes()
-  try:
-    yield
-  finally:
-    keras3.write_open_scopes(scopes)
-
-
-# What TensorFlow says of a scope that is not within another one.
-_NO_ROOT = 'is not a valid root scope name'
-# What it says of `int(x)`, `if x`, `x.numpy()` and `np.asarray(x)`, of tensors and of variables.
-_ASKS_FOR_NUMBERS = re.compile(r'[Ss]ymbolic|numpy\(\)')
-
-
-def trace(
-  compute: Callable[[Any], Mapping[str, Any]],
-  inputs: Any,
-  layers: MadeLayers | None = None,
-  evaluate: Evaluates | None = None,
-) -> Traced:
-  """Traces a computation on placeholders.
-
-  Args:
-    compute: takes placeholders in the structure of `inputs` and returns tensors, or
-      `IndexedSlices`, by what they are; runs the user's code.
-    inputs: a nest of arrays.
-    layers: where layers were constructed, for the lines of their operations; None without any.
-    evaluate: returns numbers that Python reads; None where only those are read that follow from
-      shapes.
-
-  Raises:
-    NotTraceable: the user's code does not run on symbolic tensors.
-  """
-  computation = _Computation(compute, inputs, layers)
-  try:
-    with _functions_inlined():
-      return computation.trace()
-  except Exception as error:  # noqa: BLE001 - the user's code may raise anything
-    first = error
-  if _NO_ROOT in str(first) or _ASKS_FOR_NUMBERS.search(str(first)):
-    with contextlib.suppress(Exception), _functions_inlined():
-      return computation.rooted(reads=True)
-  with contextlib.suppress(Exception), _scopes_put_back(), autograph.switched():
-    # Python's `if` and `for` over tensors, which autograph rewrites.
-    return computation.rooted()
-  with contextlib.suppress(Exception), _functions_inlined():
-    if evaluate is not None:
-      return computation.rooted(reads=True, evaluate=evaluate)
-  summary = ' '.join(str(first).split())[:200]
-  raise NotTraceable(f'{type(first).__name__}: {summary}') from first
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Computation:
-  """What is traced, see `trace`."""
-
-  compute: Callable[[Any], Mapping[str, Any]]
-  inputs: Any
-  layers: MadeLayers | None
-  scope: str = ''  # around all of it; '' for none
-
-  def rooted(self, reads: bool = False, evaluate: Evaluates | None = None) -> Traced:
-    """Traces it, see `trace`, within a scope where its own names cannot be outermost ones.
-
-    That is so where the name of a class of layers or optimizers begins with an underscore.
-    """
-    try:
-      return self.trace(reads, evaluate)
-    except Exception as error:  # the user's code may raise anything
-      if self.scope or _NO_ROOT not in str(error):
-        raise
-    return dataclasses.replace(self, scope='port').trace(reads, evaluate)
-
-  def trace(self, reads: bool = False, evaluate: Evaluates | None = None) -> Traced:
-    """Traces it once.
-
-    Args:
-      reads: whether Python may read numbers of it, at least those that follow from shapes.
-      evaluate: returns the others; None where these may not be read.
-    """
-    graph = graphs.FuncGraph('port')
-    numbers = NumbersRead(graph, evaluate)
-    feeds: dict[str, np.ndarray] = {}
-    paths: dict[str, str] = {}
-
-    def placeholder(path: str, leaf: np.ndarray) -> tf.Tensor:
-      dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
-      tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_input/{len(feeds)}')
-      feeds[tensor.name] = leaf
-      paths[tensor.op.name] = path
-      return tensor
-
-    # As eagerly, a read of a variable sees the writes before it.
-    nothing = contextlib.nullcontext()
-    seen = nothing if self.layers is None else self.layers.of_operations(graph)
-    answered = conversions.answered(numbers.value_of) if reads else nothing
-    with graph.as_default(), graphs.AutomaticControlDependencies(), seen:
-      fed = nests.map_leaves(placeholder, self.inputs)
-      numbers.feeds = feeds
-      with answered, tf.name_scope(self.scope) if self.scope else contextlib.nullcontext():
-        results = self.compute(fed)
-      known = ((name, numbers.resolved(result)) for name, result in results.items())
-      targets = tuple(_target(graph, name, it) for name, it in known if it is not None)
-    writes = tuple(op.name for op in graph.get_operations() if op.type.startswith('Assign'))
-    return Traced(graph, feeds, paths, targets, writes, numbers_read=tuple(numbers.of_this_run))
-
-
-def _target(graph: Any, name: str, result: Any) -> Target:
-  parts = (result.values, result.indices) if isinstance(result, tf.IndexedSlices) else (result,)
-  return Target(name, tuple(graph.capture(tf.convert_to_tensor(part)).name for part in parts))
 
 
 # Changes a graph before it is run: its GraphDef, and the values of captured constants.

@@ -33,6 +33,7 @@ from tf2verify.sides.tf2.step import (
 )
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.sides.tf2.steps_again import Tf2StepsAgain
+from tf2verify.sides.tf2.ways_to_trace import Habit
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
@@ -51,6 +52,7 @@ class Tf2Training:
     # To see that each optimizer is another one.
     self._optimizers = Seen()
     self._updating = Seen()
+    self._habit = Habit()  # the steps of all runs are one code
     self._loss_parts: frozenset[str] | None = None
 
   def observe_losses(self, run: side.RunSpec) -> LossObservation:
@@ -136,8 +138,10 @@ class Tf2Training:
     labels = self._label_tensors()
     if self._declaration.declares('tf2_train_step'):
       parts = self._loss_parts or frozenset()
-      return own_step(self._declaration, port, run.inputs, labels, optimizer, parts)
-    return framework_step(self._declaration, port, run, labels, optimizer)
+      step = own_step(self._declaration, port, run.inputs, labels, optimizer, parts)
+    else:
+      step = framework_step(self._declaration, port, run, labels, optimizer)
+    return dataclasses.replace(step, habit=self._habit)
 
   def _label_tensors(self) -> Any:
     if self._labels is None:
