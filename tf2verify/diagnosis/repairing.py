@@ -14,7 +14,15 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.exchanges import exchanged_variables
 from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, add_to, end_of, first_of, of_the_port
+from tf2verify.diagnosis.mistakes import (
+  STEPS,
+  Found,
+  Mistake,
+  add_to,
+  end_of,
+  first_of,
+  of_the_port,
+)
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
 from tf2verify.diagnosis.place_edits import exits_of, is_of_gradients, settings_alone, value_edit
 from tf2verify.diagnosis.seen_places import SeenPlaces
@@ -51,9 +59,8 @@ class Repairing:
 
   def found(self, looking: Looking) -> Found:
     """Returns the mistakes, given the search in the port as it is."""
-    before = self._bench.judged([])
-    judged, note = before, ''
-    first, progress = looking, Progress(before)
+    before = judged = self._bench.judged([])
+    first, progress, note = looking, Progress(before), ''
     for left in reversed(range(self._rounds)):
       if self._bench.is_over():
         note = AT_ITS_LIMIT
@@ -139,8 +146,7 @@ class Repairing:
           apart = [part for one in narrow for part in one.parts or (one,)]
         proposed, all_of_them, judged = narrow, self._with(narrow), fewer
     if judged is not None and judged.is_much_nearer_than(before):
-      for one in proposed:
-        self._count(one)
+      self._count(*proposed)
       self._mistakes = all_of_them
       return judged if judged.passes else self._with_the_ends(looking, proposed) or judged
     # Of further ones some may be no counterparts: the first is sure, others are seen from there.
@@ -161,8 +167,7 @@ class Repairing:
     judged = self._judged(self._with(settings)) if settings else None
     if judged is None or not judged.passes:
       return None
-    for one in settings:
-      self._count(one)
+    self._count(*settings)
     self._mistakes = self._with(settings)
     return judged
 
@@ -211,13 +216,12 @@ class Repairing:
     # What agreed and then does not, was edited at a place that only looks like the others.
     if found is None or not found.left <= judged.left or not found.is_much_nearer_than(judged):
       return judged
-    for one in further:
-      self._count(one)
+    self._count(*further)
     self._mistakes = all_of_them
     return found
 
-  def _count(self, one: Mistake) -> None:
-    for place in one.places:
+  def _count(self, *mistakes: Mistake) -> None:
+    for place in (place for one in mistakes for place in one.places):
       self._tried[end_of(place)] = self._steps[end_of(place)] + 1
 
   def _with(self, proposed: Sequence[Mistake]) -> list[Mistake]:

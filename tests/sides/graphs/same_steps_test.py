@@ -55,6 +55,20 @@ def _yielded(run):
   return {name: value.tolist() for name, value in found.items()}
 
 
+def _branch(first, compute):
+  """Returns what builds a branch that captures what it reads in some order."""
+
+  def build(value, rate):
+    def then():
+      for number in first:
+        v1.get_default_graph().capture((value, rate)[number])
+      return compute(value, rate)
+
+    return tf.cond(rate > 0.3, then, lambda: value)
+
+  return build
+
+
 def _loop(last):
   def build(value, rate):
     return tf.while_loop(lambda n, _: n < last, lambda n, v: (n + 1, v * rate), (0, value))[1]
@@ -84,6 +98,18 @@ class OnGraphOfTest(absltest.TestCase):
     one, same, other = (_step('a', [1.0, 2.0], build=_loop(n)) for n in (3, 3, 4))
     self.assertIsNotNone(on_graph_of(same, one))
     self.assertIsNone(on_graph_of(other, one))
+
+  def test_branches_that_take_the_same_in_another_order(self):
+    one, same = (_step('a', [1.0, 2.0], build=_branch(o, tf.pow)) for o in ((0, 1), (1, 0)))
+    (node, *_), (other, *_) = (
+      [n for n in step.graph_def.node if n.op == 'StatelessIf'] for step in (one, same)
+    )
+    self.assertNotEqual(list(node.input), list(other.input))
+    moved = on_graph_of(same, one)
+    self.assertEqual(_yielded(step_run(moved)), _yielded(step_run(same)))
+    for order in ((0, 1), (1, 0)):
+      exchanged = _step('a', [1.0, 2.0], build=_branch(order, lambda v, r: tf.pow(r, v)))
+      self.assertIsNone(on_graph_of(exchanged, one))
 
   def test_another_variable_in_its_place(self):
     one, other = _step('a', [1.0, 2.0]), _step('a', [1.0, 2.0], name='v')

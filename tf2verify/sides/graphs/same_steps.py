@@ -16,6 +16,9 @@ from tf2verify.sides.graphs.step_run import StepGraph
 
 # They name things, and change nothing of what is computed.
 _NAMES = ('shared_name', 'container')
+# Their branches take what they read in an order that means nothing.
+_CONDITIONS = ('If', 'StatelessIf')
+_BRANCHES, _TYPES = ('then', 'else'), 'Tin'
 
 
 def on_graph_of(step: StepGraph, other: StepGraph) -> StepGraph | None:
@@ -80,7 +83,7 @@ class _Canonical:
 
   def __init__(self, library: Any) -> None:
     self._functions = {function.signature.name: function for function in library.function}
-    self._known: dict[str, object] = {}
+    self._known: dict[object, object] = {}
 
   def nodes(self, nodes: Any, first: Mapping[str, int] | None = None) -> tuple[object, ...]:
     """Returns what operations compute, given the places of what they read besides."""
@@ -90,33 +93,58 @@ class _Canonical:
     return tuple(self._node(node, _placed(places)) for node in nodes)
 
   def _node(self, node: Any, placed: Callable[[str], str]) -> tuple[object, ...]:
+    order = self._order_of_use(node) if node.op in _CONDITIONS else None
+    inputs = list(node.input)
+    if order is not None:
+      condition, *taken = inputs
+      controls = [name for name in taken if name.startswith('^')]
+      inputs = [condition, *(taken[number] for number in order), *controls]
     attributes = [
-      (name, self._attribute(value))
+      (name, self._attribute(value, order))
       for name, value in sorted(node.attr.items())
-      if name not in _NAMES and not name.startswith('_')
+      if name not in _NAMES and not name.startswith('_') and (order is None or name != _TYPES)
     ]
-    return node.op, node.device, tuple(map(placed, node.input)), tuple(attributes)
+    return node.op, node.device, tuple(map(placed, inputs)), tuple(attributes)
 
-  def _attribute(self, value: Any) -> object:
+  def _order_of_use(self, node: Any) -> tuple[int, ...] | None:
+    """Returns the numbers of what branches read, in the order in which they first read it."""
+    branches = [self._functions.get(node.attr[f'{name}_branch'].func.name) for name in _BRANCHES]
+    order: dict[int, None] = {}
+    for branch in branches:
+      if branch is None:
+        return None
+      numbers = {known.name: n for n, known in enumerate(branch.signature.input_arg)}
+      read = [name for one in branch.node_def for name in one.input]
+      for name in (*read, *(branch.ret[known.name] for known in branch.signature.output_arg)):
+        number = numbers.get(op_name_of(name))
+        if number is not None:
+          order[number] = None
+    return tuple(order)
+
+  def _attribute(self, value: Any, order: tuple[int, ...] | None = None) -> object:
     kind = value.WhichOneof('value')
     if kind == 'func':
-      return self._function(value.func)
+      return self._function(value.func, order)
     if kind == 'list' and value.list.func:
       return tuple(map(self._function, value.list.func))
     return value.SerializeToString(deterministic=True)
 
-  def _function(self, called: Any) -> object:
+  def _function(self, called: Any, order: tuple[int, ...] | None = None) -> object:
     if called.name not in self._functions:
       return called.name
-    if called.name not in self._known:
-      self._known[called.name] = called.name  # one that calls itself is known by its name
-      self._known[called.name] = self._body(self._functions[called.name])
+    key = called.name, order
+    if key not in self._known:
+      self._known[key] = called.name  # one that calls itself is known by its name
+      self._known[key] = self._body(self._functions[called.name], order)
     given = [(name, self._attribute(value)) for name, value in sorted(called.attr.items())]
-    return self._known[called.name], tuple(given)
+    return self._known[key], tuple(given)
 
-  def _body(self, function: Any) -> object:
-    taken = {known.name: n for n, known in enumerate(function.signature.input_arg)}
-    arguments = [known.type for known in function.signature.input_arg]
+  def _body(self, function: Any, order: tuple[int, ...] | None) -> object:
+    given = function.signature.input_arg
+    numbers = range(len(given)) if order is None else order
+    read = [given[number] for number in numbers]
+    taken = {known.name: n for n, known in enumerate(read)}
+    arguments = [known.type for known in read]
     nodes = self.nodes(function.node_def, taken)
     places = dict(taken)
     for node in function.node_def:

@@ -58,6 +58,7 @@ class EditableStep:
   # Each slot, in order, and the name of the step's variable; several slots may have one name, and
   # '' stands for one that the step does not use.
   slots: tuple[tuple[SlotVariable, str], ...]
+  given: frozenset[str] = frozenset()  # names of variables that are given to this step alone
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
     """Returns a run of the step, as it was traced or changed; see `TracedPort.run`."""
@@ -117,7 +118,7 @@ class EditableStep:
 
   def left_behind(self, values: _Values) -> dict[str, np.ndarray]:
     """Returns what the step's variables hold after it, given what its run yields."""
-    known = [variable.name for variable in self.step.variables.values()]
+    known = {variable.name for variable in self.step.variables.values()} - self.given
     return {name: values[update_target(name)][0] for name in known}
 
   def with_elements(

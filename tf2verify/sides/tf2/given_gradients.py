@@ -39,6 +39,8 @@ class GivenGradients:
     self._answered: collections.Counter[str] = collections.Counter()
     # In a trace, by name: what a graph reads of a variable is no constant of it.
     self._variables: dict[str, Any] = {}
+    # The same of rows, with their numbers.
+    self._rows: dict[str, tuple[Any, np.ndarray]] = {}
 
   def begin(self, tf1: TrainingStep) -> None:
     """Takes what the next step of the port gets: that of the reference."""
@@ -50,20 +52,21 @@ class GivenGradients:
     known_norms = {name: r.slices.norm for name, r in shown.items() if r.slices is not None}
     self._norms = {} if self._applied else known_norms
     self._answered.clear()
-    self._variables = {}
+    self._variables, self._rows = {}, {}
 
   def begin_trace(self, tf1: TrainingStep) -> None:
     """Takes what the next step gets where it is traced: the graphs of all steps are one then."""
     self.begin(tf1)
-    self._variables = {
-      name: tf.Variable(value, trainable=False, name=f'given_gradient_{tf1.number}')
-      for name, value in self._values.items()
-    }
+    for number, (name, value) in enumerate(self._values.items()):
+      self._variables[name] = _variable(value, number)
+      if name in self._norms:
+        rows, indices = self._of_rows(name)
+        self._rows[name] = _variable(rows, number), indices
 
   @property
   def variables(self) -> list[Any]:
     """What a step that is traced reads its gradients from."""
-    return list(self._variables.values())
+    return [*self._variables.values(), *(rows for rows, _ in self._rows.values())]
 
   def recorder(self) -> Updates:
     """Returns what records the updates of the next step, and gives it the gradients."""
@@ -96,13 +99,22 @@ class GivenGradients:
       if name in self._variables:
         return tf.cast(self._variables[name], gradient.dtype)
       return tf.constant(value, gradient.dtype)
+    values, indices = self._rows.get(name) or self._of_rows(name)
+    rows = tf.cast(values, gradient.dtype), tf.constant(indices)
+    return tf.IndexedSlices(*rows, gradient.dense_shape)
+
+  def _of_rows(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the rows of a gradient that are not zero, and their numbers."""
+    value = self._values[name]
     rows = np.flatnonzero(value.reshape(len(value), -1).any(axis=1))
     shares = _shares(value, self._norms.get(name))
     values = np.concatenate([share * value[rows] for share in shares])
-    indices = np.tile(rows, len(shares))
-    return tf.IndexedSlices(
-      tf.constant(values, gradient.dtype), tf.constant(indices), gradient.dense_shape
-    )
+    return values, np.tile(rows, len(shares))
+
+
+def _variable(value: np.ndarray, number: int) -> tf.Variable:
+  # Under one name in all steps, whose graphs are one then.
+  return tf.Variable(value, trainable=False, name=f'given_gradient_{number}')
 
 
 def _shares(value: np.ndarray, norm: float | None) -> list[float]:

@@ -262,7 +262,8 @@ class Tf2Steps:
     slots = self._slot_variables()
     kept = [slot.source for slot in slots]
     kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
-    kept += [] if self._given is None else self._given.variables
+    given_to = [] if self._given is None else self._given.variables
+    kept += given_to
     kept = [v for v in (*kept, *created, v1.train.get_global_step()) if v is not None]
     handles = {id(getattr(slot.source, 'handle', None)): slot.key for slot in slots}
 
@@ -272,7 +273,8 @@ class Tf2Steps:
       known = {variable.identity: variable.name for variable in graph.variables.values()}
       own = ((slot, getattr(slot.source, 'handle', None)) for slot in slots)
       told = tuple((slot, known.get(id(handle), '')) for slot, handle in own)
-      return EditableStep(graph, self._port, shared, told)
+      given = frozenset(known.get(id(v.handle), '') for v in given_to)
+      return EditableStep(graph, self._port, shared, told, given)
 
     return step
 
