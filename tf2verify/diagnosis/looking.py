@@ -106,6 +106,7 @@ class Looking:
     least: float = 0.0,
     whole: bool = False,
     further: Sequence[str] = (),
+    cuts: bool = True,
   ) -> None:
     """Searches; see `Divergence`.
 
@@ -116,7 +117,9 @@ class Looking:
       least: a source that differs by no more of a tensor's size is none, if there are others.
       whole: see `Divergence`.
       further: targets besides these, in this search and those that follow it.
+      cuts: whether long regions are cut short where that can be.
     """
+    self._cuts = cuts
     known = first_targets(tf1.op_graph, targets)
     self._targets = [*known, *further] if targets else []
     self._behind_too = further
@@ -131,7 +134,7 @@ class Looking:
   def _search(self) -> None:
     tf1, tf2 = self.tf1, self.tf2
     self.divergence = Divergence(tf1, tf2, self._targets, self._whole, self._least)
-    pair_cuts(self.divergence, tf1, tf2)
+    self._has_cuts = self._cuts and pair_cuts(self.divergence, tf1, tf2)
     part_adjacent(self.divergence, tf1, tf2)
     self._narrowing = Narrowing(tf1, tf2, self.divergence)
     self.comparison = GraphComparison(self.divergence.pairing)
@@ -176,10 +179,11 @@ class Looking:
     """Returns the search behind the updates of all variables, whether they differ or not.
 
     What a step adds to a variable may be too little for float32 to show the mistake there; in
-    a later step it does.
+    a later step it does. They are updated by one code: where that has no cuts, none has.
     """
     targets = [name for name in self.tf1.op_graph.targets() if name.startswith('update of ')]
-    return Looking(self.tf1, self.tf2, targets, self._least, whole=True)
+    known = self.tf1, self.tf2, targets, self._least
+    return Looking(*known, whole=True, cuts=self._has_cuts)
 
   def without_small(self, found: Sequence[FoundSource]) -> list[FoundSource]:
     """Returns sources without those that differ by too little, if there are others."""

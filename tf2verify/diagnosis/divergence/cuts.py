@@ -59,13 +59,16 @@ class Cut:
   tf2_values: Mapping[int, np.ndarray]
 
 
-def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) -> None:
+def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) -> bool:
   """Pairs quantities inside of long regions from which on the sides go together.
 
   Args:
     divergence: the search; what is found becomes a pair, and it looks again.
     tf1: the tf1 side's run.
     tf2: the port's.
+
+  Returns:
+    Whether any was found.
   """
   ops = tf1.op_graph.ops
   until = time.perf_counter() + _SECONDS
@@ -73,7 +76,7 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
   looked_into: set[RegionPair] = set()
 
   def cut_of(source: FoundSource) -> Cut | None:
-    if source.regions in looked_into:
+    if source.regions in looked_into or time.perf_counter() > until:
       return None
     looked_into.add(source.regions)
     entering = dict.fromkeys(one for one, _ in source.regions.entering if one is not None)
@@ -84,10 +87,10 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
 
   layouts: dict[TensorKey, Relayout] = {}
   tried: set[int] = set()
-  for _ in range(_MOST_CUTS):
+  for number in range(_MOST_CUTS):
     cut = next(filter(None, map(cut_of, divergence.all_sources())), None)
     if cut is None:
-      return
+      return number > 0
     before = divergence.pairing.partners()
     known = divergence.pairing.tf1_of[cut.tf2]
     # What they were paired with before was not found by numbers.
@@ -106,6 +109,7 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
       divergence.pairing.restore(before)
       divergence.part((), layouts)
       tried -= cut.before
+  return True
 
 
 class CutSearch:
