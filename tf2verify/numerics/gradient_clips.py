@@ -19,6 +19,8 @@ _SAME_FACTOR = 1e-3
 _AGREES = 1e-3
 # The same of one that is small compared to the others, where less cancels in them.
 _TELLS = 1e-2
+# Of the greatest norm of a gradient: what may be rounding throughout, as a bias before a softmax.
+_ROUNDING = 2.0**-24
 # Of the greatest norm that an update is given: the least that a difference is measured by.
 _LEAST_APPLIED = 1e-2
 
@@ -165,13 +167,15 @@ def equalizing_factors(
   if any(value is not None and value.dtype.itemsize < 4 for value in values):
     return None  # a square would not fit
   wanted = 1e6 / math.sqrt(len(ones))
+  greatest = max((norm(value) for value in values if value is not None), default=0.0)
   factors = {}
   for name, one in paired.items():
     value, other = ones[one], others[name]
     assert value is not None, 'looked at above'
     assert other is not None, 'looked at above'
     size, apart = norm(other), _distance(value, other)
-    agrees = math.isfinite(size) and size > 0 and apart <= _AGREES
+    # Both sides may round to the same, and do so no longer in the step that is tried.
+    agrees = math.isfinite(size) and size > _ROUNDING * greatest and apart <= _AGREES
     factors[name] = 2.0 ** round(math.log2(wanted / size)) if agrees else 0.0
   if not any(factors.values()):
     return None

@@ -129,6 +129,34 @@ class ScaledInsideTest(LadderTestCase):
     self.assertIs(found.status, Status.FAILED)
     self.assertNotIn('the updates and the slots agree', ' '.join(found.notes))
 
+  def test_an_update_too_small_to_show_a_factor(self):
+    class Case(ScaledBefore):
+      def build_tf1_graph(self, inputs, training):
+        return v1.layers.dense(v1.layers.dense(1e-6 * inputs, 3, name='small'), 2, name='logits')
+
+      def make_tf2_layer(self):
+        small, last = keras.layers.Dense(3, name='small'), keras.layers.Dense(2, name='logits')
+        return keras.Sequential([keras.layers.Rescaling(1e-6), small, last])
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean((outputs - 1.0) ** 2)
+
+      tf2_loss = tf1_loss
+
+      def make_tf1_train_op(self, loss):
+        optimizer = v1.train.AdagradOptimizer(0.01)
+        gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+        gradients, _ = tf.clip_by_global_norm(gradients, 0.1)
+        return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adagrad(0.01, 0.1, epsilon=0.0, global_clipnorm=0.05)
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.FAILED)
+    self.assertIn('applied gradient small/kernel', found.to_text())
+    self.assertNotIn('the updates and the slots agree', ' '.join(found.notes))
+
   def test_another_factor(self):
     class Case(ScaledBefore):
       factor = 4.0

@@ -3,7 +3,6 @@
 import dataclasses
 import gc
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from tf2verify.diagnosis.rules.training.later_rates import COUNTS, are_same
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip
 from tf2verify.numerics.set_aside import release_pages
-from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
@@ -35,12 +33,11 @@ from tf2verify.stages.training.clipping_trials import (
 from tf2verify.stages.training.paces import Paces
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
+from tf2verify.stages.training.shared_arrays import with_shared
 from tf2verify.stages.training.step_quantities import RATES, Steps
 
 # A model of more than this is worth the time that it takes to find garbage.
 _LARGE_BYTES = 64 * 2**20
-# An array, or None.
-_Value = TypeVar('_Value')
 
 
 class BothSides:
@@ -72,6 +69,8 @@ class BothSides:
     self._pairs = pairs
     self._trainable = trainable
     self._taken: list[tuple[TrainingStep, TrainingStep]] = []
+    # The last step that was forgotten: the next one goes on from there.
+    self._beyond: tuple[TrainingStep, TrainingStep] | None = None
     self._shadows: PortShadows | None = None
     self._given: GivenGradients | None = None
     # By the number of the step after which they were given to the port.
@@ -93,7 +92,7 @@ class BothSides:
       self._taken[-2] = _without_arrays(self._taken[-2])
     if self._taken:
       one, other = (step.as_start_of_next() for step in self._taken[-1])
-      one, other = steps_set_aside(one, self._shared(one, other))
+      one, other = steps_set_aside(one, with_shared(one, other, self._pairs))
       self._taken[-1] = one, other
       release_pages()
     self._taken.append(self._both_take())
@@ -184,11 +183,12 @@ class BothSides:
 
   def _forgotten(self, one: TrainingStep, other: TrainingStep) -> Steps:
     """Returns the steps with another one, which is forgotten."""
-    self._taken.append((one, self._as_paired(one, other)))
-    try:
-      return self.so_far()
-    finally:
-      self._taken.pop()
+    self._beyond = one, self._as_paired(one, other)
+    return self.now()
+
+  def now(self) -> Steps:
+    """Returns the steps so far, with the last one that was forgotten, if any was."""
+    return self._shown([*self._taken, *([] if self._beyond is None else [self._beyond])])
 
   def beside(self, tf1: TrainingRun, tf2: TrainingRun) -> Steps:
     """Returns other runs of the two sides, laid side by side as their own are."""
@@ -328,6 +328,7 @@ class BothSides:
 
   def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
     reference, port = self._sides
+    self._beyond = None
     if self._given is None:
       one, other = side_by_side(reference.take, port.take)
     else:
@@ -358,29 +359,12 @@ class BothSides:
       slots if found is None else renamed(slots, found.slots, found.owners, self._sides[1].laid_out)
     )
 
-  def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
-    """Returns the port's step with the reference's arrays where they are the same."""
-    values = {record.name: record.value for record in one.variables}
-    slots = {(slot.role, slot.variable): slot.value for slot in one.slots}
-    tf1 = {tf2: name for name, tf2 in self._pairs}
-    return dataclasses.replace(
-      other,
-      variables=tuple(
-        TensorRecord(known.name, _one_of(known.value, values.get(tf1.get(known.name, ''))))
-        for known in other.variables
-      ),
-      slots=tuple(
-        dataclasses.replace(
-          slot,
-          value=_one_of(slot.value, slots.get((slot.role, tf1.get(slot.variable, slot.variable)))),
-        )
-        for slot in other.slots
-      ),
-    )
-
   def so_far(self) -> Steps:
     """Returns the steps taken."""
-    ones, others = (tuple(side) for side in zip(*self._taken, strict=True))
+    return self._shown(self._taken)
+
+  def _shown(self, taken: Sequence[tuple[TrainingStep, TrainingStep]]) -> Steps:
+    ones, others = (tuple(side) for side in zip(*taken, strict=True))
     tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
     port: TrainingRun = self._sides[1].run()
     before = self._with_shadows(port.slots_before)
@@ -391,10 +375,3 @@ class BothSides:
 def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:
   one, other = taken
   return one.without_arrays(), other.without_arrays()
-
-
-def _one_of(value: _Value, same: _Value | None) -> _Value:
-  """Returns the second of two arrays where they are the same, so that one is let go."""
-  if not isinstance(same, np.ndarray) or not isinstance(value, np.ndarray):
-    return value
-  return same if same.dtype == value.dtype and np.array_equal(same, value) else value

@@ -2,10 +2,11 @@
 
 The steps of the stage all have one batch, so that the rows that it looks up are always the same.
 What TF1 makes of a gradient of `IndexedSlices` depends on the optimizer: Momentum and RMSProp leave
-the other rows alone, Adam moves them on. One more step, of the first example alone, shows it.
+the other rows alone, Adam moves them on. One more step, of the first examples alone, shows it.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -26,14 +27,16 @@ from tf2verify.stages.training.small_gradients import Left, updates_apart
 from tf2verify.stages.training.step_quantities import Steps, tolerance_for
 
 QUANTITY = 'update of rows without a gradient'
-_RUN = 'a further step, with the first example only'
+_RUN = 'a further step, with the first examples only'
 _UPDATE = 'update'
+# One example of so many is in the further step.
+_OF_BATCH = 3
 # Of the greatest element of what the step adds.
 _CLEAR, _SHOWN = 0.01, 3
 # Of the norm of all gradients, that of a table.
 _SHARE = 4.0
 _REPEATED = (
-  'all steps agree, and further ones with the first example only, several times over, do not: '
+  'all steps agree, and further ones with the first examples only, several times over, do not: '
   'what is added to {} differs; rows of a table are looked up repeatedly there: compare what is '
   'made of their gradients (IndexedSlices have a row for each look-up, and a norm or a square of '
   'these is another one than that of their sums)'
@@ -85,6 +88,7 @@ def compare_rows(
   inputs: Any,
   left: Left,
   comparison: Comparison,
+  told: Sequence[str] = (),
 ) -> OtherRows:
   """Compares the rows that one more step looks up no longer.
 
@@ -94,50 +98,65 @@ def compare_rows(
     inputs: of these steps.
     left: returns what of a pair is more than rounding.
     comparison: takes the findings.
+    told: what was said of further steps in which the sides have parted.
 
   Returns:
     What is said of it besides the differences.
   """
-  before = both.so_far()
-  tables = _tables(before)
+  tables = _tables(both.now())
   if not tables:
     return OtherRows()
+  if told:
+    return _unknown(tables, 'further steps, see above, differ')
   batch = _batch(inputs)
   if batch < 2:
     return _unknown(tables, 'the batch has one example')
-
-  def first_alone(array: _Array) -> _Array:
-    fits = array.ndim and len(array) == batch
-    return np.repeat(array[:1], batch, axis=0) if fits else array
-
-  try:
-    after = both.take_with(first_alone)
-  except NotApplicable as reason:
-    return _unknown(tables, str(reason))
-  except UserCodeError:
-    return _unknown(tables, 'a batch of one example several times over is refused')
-  found, moves = _compared(case, before, after, left, comparison)
-  missing = [name for name in tables if name not in found]
+  missing, why = list(tables), ''
+  # Of one example alone a batch norm makes rounding: that is tried only where a table needs it.
+  for count in dict.fromkeys((max(batch // _OF_BATCH, 1), 1)):
+    before, few = both.now(), functools.partial(_first, count, batch)
+    try:
+      after = both.take_with(few)
+    except NotApplicable as reason:
+      return _unknown(missing, str(reason))
+    except UserCodeError:
+      return _unknown(missing, 'a batch of one example several times over is refused')
+    found, moves = _compared(case, before, after, missing, left, comparison)
+    why = why or _WHY.get(moves, '')
+    missing = [name for name in missing if name not in found]
+    if not missing:
+      break
   said = _unknown(missing, 'every example looks up the same rows') if missing else OtherRows()
   is_found = any(difference.quantity == QUANTITY for difference in comparison.differences)
   return dataclasses.replace(
     said,
-    cause=_WHY.get(moves, ''),
-    change=first_alone,
-    apart=() if is_found else _repeated(both, before, after, first_alone, left),
+    cause=why,
+    change=few,
+    apart=() if is_found else _repeated(both, before, after, few, left),
   )
 
 
+def _first(count: int, batch: int, array: _Array) -> _Array:
+  """Returns a batch of the first examples, several times over."""
+  fits = array.ndim and len(array) == batch
+  return np.take(array, np.arange(batch) % count, axis=0) if fits else array
+
+
 def _compared(
-  case: CaseUnderTest, before: Steps, after: Steps, left: Left, comparison: Comparison
+  case: CaseUnderTest,
+  before: Steps,
+  after: Steps,
+  tables: Sequence[str],
+  left: Left,
+  comparison: Comparison,
 ) -> tuple[list[str], tuple[bool, bool]]:
   """Compares the rows that the last step does not look up.
 
   Returns:
     The tables with such rows; and whether TF1, and the port, moves such rows on.
   """
-  number, tables = len(after.tf1.steps), _tables(before)
-  earlier = {p.variable: p for p in before.pairs(number - 1) if p.quantity == _UPDATE}
+  number, last = len(after.tf1.steps), len(before.tf1.steps)
+  earlier = {p.variable: p for p in before.pairs(last) if p.quantity == _UPDATE}
   tf1_moves = port_moves = False
   names, found = dict(after.names), []
   for pair in after.pairs(number):
@@ -164,8 +183,8 @@ def _repeated(
 ) -> tuple[str, ...]:
   """Returns variables to which the sides add something else if rows are looked up several times.
 
-  In the further step on the first example alone; or in one more, at gradients of which those of the
-  tables are most of a norm of all.
+  In the further step on the first examples alone; or in one more, at gradients of which those of
+  the tables are most of a norm of all.
 
   Args:
     both: the steps of both sides, which agree.

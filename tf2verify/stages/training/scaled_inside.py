@@ -39,11 +39,18 @@ def scaled_inside(
   by_variable: dict[str, list[QuantityPair]] = {}
   for pair in pairs:
     by_variable.setdefault(pair.variable, []).append(pair)
-  return frozenset(
-    name
-    for name, known in by_variable.items()
-    if name and _is_inside(known, known_differences, has_slots)
-  )
+  found, tells, others_differ = set(), False, False
+  for name, known in by_variable.items():
+    sizes = {} if not name else _sizes(known, known_differences)
+    if not sizes.get(APPLIED, 0.0) > _LARGE:
+      continue
+    if _is_inside(sizes, has_slots):
+      found.add(name)
+      tells |= _tells(known, sizes[APPLIED])
+    else:
+      others_differ = True
+  # Where other updates show what the gradients differ by, those too small to do so tell nothing.
+  return frozenset(found if tells or not others_differ else ())
 
 
 def without(pairs: Sequence[QuantityPair], variables: Collection[str]) -> list[QuantityPair]:
@@ -62,16 +69,28 @@ def inside_notes(variables: Collection[str]) -> list[str]:
   ]
 
 
-def _is_inside(
-  pairs: Sequence[QuantityPair], differences: Mapping[tuple[str, str], Difference], has_slots: bool
-) -> bool:
+def _sizes(
+  pairs: Sequence[QuantityPair], differences: Mapping[tuple[str, str], Difference]
+) -> dict[str, float]:
+  """Returns by how much, of the greatest element, the quantities of a variable differ at most."""
   found: dict[str, float] = {}
   for p in pairs:  # an optimizer may keep several slots for a variable
     size = _relative(differences.get((p.quantity, p.subject)), p)
     found[p.quantity] = max(size, found.get(p.quantity, 0.0))
-  others = [size for quantity, size in found.items() if quantity != APPLIED]
-  is_known = UPDATE in found and (SLOT in found or not has_slots)
-  return is_known and found.get(APPLIED, 0.0) > _LARGE and max(others) < _SMALL
+  return found
+
+
+def _is_inside(sizes: Mapping[str, float], has_slots: bool) -> bool:
+  others = [size for quantity, size in sizes.items() if quantity != APPLIED]
+  return UPDATE in sizes and (SLOT in sizes or not has_slots) and max(others) < _SMALL
+
+
+def _tells(pairs: Sequence[QuantityPair], factor: float) -> bool:
+  """Returns whether an update is large enough for a difference of such gradients to show in it."""
+  updates = (p for p in pairs if p.quantity == UPDATE and p.tf1 is not None)
+  return any(
+    min(factor, 1.0) * greatest(p.tf1) > p.extra_atol for p in updates if p.tf1 is not None
+  )
 
 
 def _relative(difference: Difference | None, pair: QuantityPair) -> float:

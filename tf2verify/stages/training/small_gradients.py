@@ -14,12 +14,15 @@ from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import JOINT, greatest_sizes, is_close, norm
 from tf2verify.records.training import TrainingStep
 from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.step_quantities import UPDATE, QuantityPair, Steps
+from tf2verify.stages.training.step_quantities import GRADIENT, UPDATE, QuantityPair, Steps
 
 # The global norm of the gradients in these steps. Clippings are to 0.1 and more.
 _NORM = 0.02
 # So many, since gradients may be added up over several.
 _STEPS = 4
+# Of how far the gradients of the sides are apart, what is added may be: neither side is given those
+# of the other, and rounding may have grown in the steps before.
+_FOLLOWS = 10.0
 _MOST_ELEMENTS = 5_000_000
 # Of the greatest element of what a step adds, which has the momentum of greater gradients in it.
 _APART = 2e-3
@@ -37,7 +40,7 @@ def small_gradients(both: BothSides, left: Left) -> list[str]:
     both: the steps of both sides, which agree.
     left: returns what of a pair is more than rounding.
   """
-  before = both.so_far()
+  before = both.now()
   one, other = (run.steps[-1] for run in (before.tf1, before.tf2))
   size = greatest_sizes(one.gradients)[JOINT] if one.gradients and other.gradients else 0.0
   if not size > 2 * _NORM or not (_may_clip(one) or _may_clip(other)) or _is_large(one):
@@ -73,13 +76,15 @@ def updates_apart(before: Steps, after: Steps, left: Left, share: float = _APART
   """Returns the variables to which both sides add something else in the last step.
 
   Args:
-    before: the steps before it.
+    before: the steps up to the one before it, which it goes on from.
     after: the steps with it.
     left: returns what of a pair is more than rounding.
-    share: of the greatest element that TF1 adds; what differs by less counts as the same.
+    share: of the greatest element that TF1 adds; what differs by less counts as the same, as does
+      what differs by about as much as the gradients of the step.
   """
-  earlier = _updates(before)
+  earlier, gradients = _updates(before), _gradients_apart(after)
   values = {record.name: record.value for record in after.tf1.steps[-1].variables}
+  of_all = gradients.pop('', 0.0)  # by which a norm of all moves the others
   found = []
   for name, pair in _updates(after).items():
     start, known = earlier.get(name), left(pair)
@@ -93,9 +98,29 @@ def updates_apart(before: Steps, after: Steps, left: Left, share: float = _APART
       continue
     size = float(np.max(np.abs(one), initial=0.0))
     apart = float(np.max(np.abs(one - other), initial=0.0))
-    if apart > share * size + _rounding(values.get(name)):
+    allowed = max(share, _FOLLOWS * max(gradients.get(name, 0.0), of_all))
+    if apart > allowed * size + _rounding(values.get(name)):
       found.append(name)
   return found
+
+
+def _gradients_apart(steps: Steps) -> dict[str, float]:
+  """Returns how far the sides' gradients in the last step are apart, by variable and, '', of all.
+
+  That is a part of the greatest element of tf1's, and of their global norm.
+  """
+  found, whole, apart = {}, [0.0], [0.0]
+  for pair in steps.pairs(len(steps.tf1.steps)):
+    one, other = pair.tf1, pair.tf2
+    if pair.quantity != GRADIENT or one is None or other is None or one.shape != other.shape:
+      continue
+    difference = np.subtract(one, other, dtype=np.float64)
+    size = float(np.max(np.abs(one), initial=0.0))
+    found[pair.variable] = float(np.max(np.abs(difference), initial=0.0)) / size if size else 0.0
+    whole.append(norm(one))
+    apart.append(norm(difference))
+  size = math.hypot(*whole)
+  return {**found, '': math.hypot(*apart) / size if size else 0.0}
 
 
 def _updates(steps: Steps) -> Mapping[str, QuantityPair]:

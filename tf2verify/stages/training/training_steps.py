@@ -158,8 +158,10 @@ class _Judge:
     rows, later, left = OtherRows(), Later(), self._rounding.left
     if not parted:
       later = compare_later(self._both, left, lambda s, n: self._causes_of(s, n, ()), comparison)
-      rows = compare_rows(case, self._both, run.inputs, left, comparison)
-      comparison.blind_spots += rows.blind_spots() or small_gradients(self._both, left)
+      # Before a step on other examples: what a batch norm makes of one example alone is rounding.
+      small = small_gradients(self._both, left)
+      rows = compare_rows(case, self._both, run.inputs, left, comparison, small)
+      comparison.blind_spots += [*small, *rows.blind_spots()]
     comparison.blind_spots += blind_spots(self._looked_at, later.of_unknown_rates)
     known = self._clipping, comparison, self._inside
     tried = [] if parted else self._both.try_clipping(*known, rows.change)
