@@ -68,10 +68,14 @@ class OptimizerParts:
 
   def counts(self) -> tuple[tuple[str, int], ...]:
     """Returns all variables that may count steps, by their place."""
-    found = (held for held in self.variables if _is_count(held.variable))
     return tuple(
-      ('/'.join(str(key) for key, _ in held.trail), int(held.variable)) for held in found
+      ('/'.join(str(key) for key, _ in held.trail), int(held.variable))
+      for held in self.held_counts()
     )
+
+  def held_counts(self) -> list[HeldVariable]:
+    """Returns the same as they are held."""
+    return [held for held in self.variables if _is_count(held.variable)]
 
   def slots(self, variables: Sequence[Any]) -> Iterator[SlotVariable]:
     """Yields what is kept besides the optimizers, for given variables of the model."""

@@ -15,6 +15,8 @@ from tf2verify.reference.perturbation import fraction_bits
 _Array = np.ndarray[Any, Any]
 # Gives the learning rates of TF1 and of the port at counts of steps.
 Rates = Callable[[Sequence[int]], tuple[Sequence[float], Sequence[float]]]
+# Gives names of what may count steps, their values, and the learning rates with them at counts.
+RatesByCount = Callable[[Sequence[int]], Sequence[tuple[str, int, Sequence[float]]]]
 
 # A variable is stored with a rounding, and an update is the difference of two of them.
 _STORED = 8.0
@@ -26,6 +28,11 @@ _COMPUTED = 3e-4
 _ZERO_GRADIENT = 2.0**-20
 # A hypothesis has to explain all but this share of what differs, element by element.
 _UNEXPLAINED = 0.05
+
+
+def no_rates(_: Sequence[int]) -> Sequence[tuple[str, int, Sequence[float]]]:
+  """Returns none: nothing is known that counts steps."""
+  return ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,6 +158,9 @@ class TrainingEvidence:
   # tf1 names of the variables that each side updates in later steps, whether in this one or not;
   # and `shadow of` those whose moving averages it updates in them.
   moved_later: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
+  # Gives what may count the port's steps, its value after the last one, and the learning rates of
+  # the port with it at counts of steps.
+  rates_by_count: RatesByCount = no_rates
 
   @property
   def steps(self) -> tuple[TrainingStep, TrainingStep]:
@@ -194,6 +204,7 @@ def training_evidence(
   rounding_elements: Mapping[str, _Array] | None = None,
   rates: Rates | None = None,
   moved_later: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset()),
+  rates_by_count: RatesByCount = no_rates,
 ) -> TrainingEvidence:
   """Returns two runs laid side by side.
 
@@ -209,6 +220,7 @@ def training_evidence(
       update rule is held against these.
     rates: see `TrainingEvidence`.
     moved_later: likewise.
+    rates_by_count: likewise.
   """
   elements = rounding_elements or {}
   cut_tf1, cut_tf2, sampled = at_samples(tf1, tf2, pairs)
@@ -242,6 +254,7 @@ def training_evidence(
     tuple(states),
     rates,
     moved_later,
+    rates_by_count,
   )
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.given_gradients import GivenGradients
 from tf2verify.sides.tf2.gradient_records import gradient_record, is_known
 from tf2verify.sides.tf2.layer_parts import own_variables
+from tf2verify.sides.tf2.own_counts import rates_by_count
 from tf2verify.sides.tf2.port import HoldsElements, Port
 from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.shown import shown_slots
@@ -188,6 +189,11 @@ class Tf2Steps:
   def schedules(self) -> list[Schedule]:
     """Returns those of all optimizers that have updated and can be asked, numbers among them."""
     return Schedule.of_each(self._updating)
+
+  def rates_by_count(self, counts: Sequence[int]) -> list[tuple[str, int, list[float]]]:
+    """Returns the rates at values of what may count the steps, see there; none of several."""
+    known = self._updating if len(self._updating) == 1 else []
+    return [found for one in known for found in rates_by_count(self._optimizer, one, counts)]
 
   @property
   def optimizers(self) -> int:

@@ -271,6 +271,10 @@ class BothSides:
       return None
     return self.rates
 
+  def rates_by_count(self, counts: Sequence[int]) -> list[tuple[str, int, list[float]]]:
+    """Returns what may count the port's steps, and its learning rates with that at counts."""
+    return self._sides[1].rates_by_count(counts)
+
   def rates_of_tf1(self, counts: Sequence[int]) -> Sequence[float]:
     """Returns the learning rates of the reference at counts of steps; raises as `rates`."""
     return self._sides[0].rates(counts)

@@ -386,6 +386,7 @@ class _Judge:
       self._rounding.elements(parted),
       self._both.rates_if_known(),
       self._turns.moved,
+      self._both.rates_by_count,
     )
     return tuple(causes_of(evidence))
 

@@ -9,12 +9,12 @@ from tf2verify.records.training import OptimizerRecord
 _FORM = Form('sgd', (('learning_rate', 0.1),))
 
 
-def cause(tf1, tf2, name='tf.keras.optimizers.SGD'):
+def cause(tf1, tf2, name='tf.keras.optimizers.SGD', **further):
   runs = (
     simulated.run(side, _FORM, len(rates), OptimizerRecord(name, (), 'sgd'), rates)
     for side, rates in (('tf1', tf1), ('tf2', tf2))
   )
-  return learning_rate(training_evidence(*runs, simulated.PAIRS, 1))
+  return learning_rate(training_evidence(*runs, simulated.PAIRS, 1, **further))
 
 
 class LearningRateTest(parameterized.TestCase):
@@ -149,6 +149,20 @@ class LearningRateTest(parameterized.TestCase):
       tf1 = simulated.with_steps(simulated.run('tf1', _FORM, 2), global_step=counts)
       tf2 = simulated.run('tf2', _FORM, 2, record, [0.1, 0.05])
       self.assertIn(words, learning_rate(training_evidence(tf1, tf2, simulated.PAIRS, 2)).text)
+
+  @parameterized.parameters(True, False)
+  def test_a_count_that_stays(self, is_read):
+    rates = [0.1, 0.05, 0.025]
+
+    def by_count(counts):
+      return [
+        ('other', 0, [0.1, 0.09]),
+        ('step', 0, [rates[n] if is_read else 0.1 for n in counts]),
+      ]
+
+    text = cause(rates, [0.1] * 3, rates_by_count=by_count).text
+    self.assertEqual('the schedule reads step, which is 0 after 3 steps' in text, is_read)
+    self.assertEqual('the optimizer has no schedule' in text, not is_read)
 
   def test_default_of_others(self):
     found = cause([0.1] * 2, [0.001] * 2, 'tf.keras.optimizers.Adagrad')

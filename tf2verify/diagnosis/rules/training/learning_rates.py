@@ -70,11 +70,29 @@ def _frozen(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEviden
   )
   if side == 'in TF1':
     return f'{text}{_without_schedule(evidence)}'
-  return (
-    f'{text}: the optimizer has no schedule, one that was evaluated once, when it was made, or one '
-    f'that changes after step {len(still)} only; give it a tf.keras.optimizers.schedules object, '
-    'which is evaluated at each step, with the settings of TF1'
+  return f'{text}: ' + (
+    _uncounted(moving, evidence)
+    or 'the optimizer has no schedule, one that was evaluated once, when it was made, one of a '
+    f'count that nothing advances, or one that changes after step {len(still)} only; give it a '
+    'tf.keras.optimizers.schedules object, which is evaluated at each step, with the settings of '
+    'TF1'
   )
+
+
+def _uncounted(rates: Sequence[float], evidence: TrainingEvidence) -> str:
+  """Says that a schedule is that of TF1, and what it reads counts no step of the port."""
+  counts = [step.global_step for step in evidence.tf1.steps[:-1]]
+  known = [count for count in counts if count is not None]
+  if not known or len(known) < len(counts):
+    return ''
+  for name, value, others in evidence.rates_by_count(known):
+    if same(rates[1:], others):
+      return (
+        f'the schedule reads {name}, which is {value} after {len(rates)} steps of the port; with '
+        "it at the counts of TF1's global_step its rates are those of TF1: pass it to "
+        f'apply_gradients or minimize (global_step={name}), or add 1 to it in each step'
+      )
+  return ''
 
 
 def _without_schedule(evidence: TrainingEvidence) -> str:
