@@ -133,6 +133,16 @@ def same_when_traced(
   )
 
 
+def both_nan(results: Sequence[LossResult]) -> list[str]:
+  """Returns a note on the examples of which both losses are NaN."""
+  names = [
+    result.example.name
+    for result in results
+    if np.isnan(result.tf1.value).any() and np.isnan(result.tf2.value).any()
+  ]
+  return [f'both losses are NaN, which counts as equal, on: {"; ".join(names)}'] if names else []
+
+
 def table_of_losses(results: Sequence[LossResult]) -> Table:
   """Returns the losses side by side."""
   rows = tuple(

@@ -25,7 +25,7 @@ from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Rerun
-from tf2verify.stages.losses import other_labels, reference_faults
+from tf2verify.stages.losses import kinks, other_labels, reference_faults
 from tf2verify.stages.losses.computed_weights import computed_weights
 from tf2verify.stages.losses.edited_losses import EditedLosses
 from tf2verify.stages.losses.examples import own_examples
@@ -38,6 +38,7 @@ from tf2verify.stages.losses.results import (
   TRACED,
   LossReading,
   LossResult,
+  both_nan,
   comparable,
   gradient_tolerance,
   is_offset,
@@ -88,8 +89,7 @@ class SeparateLosses:
     self._reading = LossReading()
     self._ungraded: frozenset[str] = frozenset()  # outputs by which no gradient is compared
     self._traceable = True
-    self._hint = ''
-    self._growth = ''
+    self._hint = self._growth = ''
     self._sources: list[tuple[str, SourceLine | None]] = []
     self.notes: list[str] = []
     self.tables: list[Table] = []
@@ -117,7 +117,7 @@ class SeparateLosses:
       if result is not None and self._tells(result):
         self._compare(result)
     self._look_for_cause()
-    self._tell_agreements()
+    self.notes += both_nan(self._results)
     if not self._comparison.differences:
       self._comparison.blind_spots += other_labels.blind_spots(
         self._model, self._run, lambda one: bool(self._compared_again(one, one.tf2))
@@ -304,6 +304,15 @@ class SeparateLosses:
     if result.traced is not None and not (same and self._failed(name)):
       self._compare_with(self._comparison, result, result.traced, name + TRACED)
     self._excuse_rounding(self._comparison, result)
+    self.notes += kinks.leave_out(self._comparison, result, self._reading, self._agreed)
+
+  def _agreed(self, example: LossExample) -> LossResult | None:
+    """Returns what both sides give for an example, where that is the same."""
+    found = self._run(example)
+    if not isinstance(found, LossResult):
+      return None
+    port = [value for value in (found.tf2, found.traced) if value is not None]
+    return None if any(self._compared_again(found, value) for value in port) else found
 
   def _compared_again(self, result: LossResult, tf2: LossValue) -> Sequence[Difference]:
     """Returns what differs where the port gives something else for an example."""
@@ -389,12 +398,3 @@ class SeparateLosses:
       return ''
     finite_only = all(r.example.finite_only for r in self._results if r.example.name in runs)
     return first_cause(ExtremeLosses(tuple(different), finite_only))
-
-  def _tell_agreements(self) -> None:
-    names = [
-      result.example.name
-      for result in self._results
-      if np.isnan(result.tf1.value).any() and np.isnan(result.tf2.value).any()
-    ]
-    if names:
-      self.notes.append(f'both losses are NaN, which counts as equal, on: {"; ".join(names)}')
