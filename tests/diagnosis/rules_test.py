@@ -768,6 +768,17 @@ class NearMissTest(parameterized.TestCase):
     fired = [_fired(one) for one in (labels, logits)]
     self.assertEqual(fired, [['label_gradient'], ['stop_gradient']])
 
+  @parameterized.parameters(('v', []), ('w', ['stop_gradient']))
+  def test_a_stop_that_gradients_that_differ_pass(self, name, wanted):
+    made = HandMade('tf1')
+    keys = [made.variable(own, np.ones(3, np.float32)) for own in ('v', 'w')]
+    less = made.op('Sub', 'sub', keys[1], keys[1])
+    made.target('loss', made.op('AddV2', 'sum', keys[0], less))
+    differs = (Difference('gradient', name, Aspect.VALUES),)
+    known = {'gradient_differences': (_STOPPED,), 'differences': differs}
+    found = evidence(stage='gradients', tf1_graph=made.graph(), **known)
+    self.assertEqual(_fired(found), wanted)
+
   @parameterized.named_parameters((rule.name, rule) for rule in _OF_STAGES)
   def test_nothing_seen(self, rule):
     for stage in ('zero_randomness', 'seeded_constant', 'gradients'):

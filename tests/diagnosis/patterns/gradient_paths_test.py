@@ -1,5 +1,7 @@
 """Tests of tf2verify.diagnosis.patterns.gradient_paths."""
 
+import functools
+
 import numpy as np
 from absl.testing import absltest
 
@@ -34,6 +36,17 @@ def _error(g, turned=False, stopped=0):
   g.target('output', g.op('Square', 'square', error))
 
 
+def _log_sum_exp(g, stopped=(), again=True):
+  x = g.input(_X)
+  shift = g.op('Max', 'max', x, g.constant((1,)))
+  less = g.op('Sub', 'less', x, shift, through=_STOPPED if 'less' in stopped else None)
+  total = g.op('Sum', 'total', g.op('Exp', 'exp', less), g.constant((1,)))
+  flat = g.op('Reshape', 'flat', shift if again else g.op('Sqrt', 'sqrt', shift), g.constant((4,)))
+  log = g.op('Log', 'log', total)
+  end = g.op('AddV2', 'end', log, flat, through=_STOPPED if 'end' in stopped else None)
+  g.target('output', end)
+
+
 def _found(build, other):
   one, two = both(build, other)
   return [known.op for known in gradient_differences(Pairing(one.graph(), two.graph()))]
@@ -43,6 +56,19 @@ class GradientDifferencesTest(absltest.TestCase):
   def test_a_mean_that_the_variance_does_not_depend_on(self):
     self.assertEqual(_found(lambda g: _moments(g, stopped=True), _moments), [])
     self.assertEqual(_found(_moments, lambda g: _moments(g, stopped=True)), [])
+
+  def test_a_shift_that_a_logarithm_of_sums_does_not_depend_on(self):
+    stopped = functools.partial(_log_sum_exp, stopped=('less', 'end'))
+    self.assertEqual(_found(stopped, _log_sum_exp), [])
+    self.assertEqual(_found(_log_sum_exp, stopped), [])
+
+  def test_a_shift_that_is_stopped_once_or_is_another_number(self):
+    for places in (('less',), ('end',)):
+      stopped = functools.partial(_log_sum_exp, stopped=places)
+      self.assertEqual(_found(stopped, _log_sum_exp), [*places])
+    other = functools.partial(_log_sum_exp, again=False)
+    stopped = functools.partial(other, stopped=('less', 'end'))
+    self.assertEqual(_found(stopped, other), ['less', 'end'])
 
   def test_another_mean(self):
     for changes in ({'axes': (1,)}, {'of_itself': False}):

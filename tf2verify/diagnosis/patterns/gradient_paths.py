@@ -15,6 +15,7 @@ _MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
 _LABELS = 'labels'
 # Their gradient is 0 everywhere.
 _FLAT = ('Floor', 'Ceil', 'Round', 'Rint', 'Sign', 'ZerosLike', 'OnesLike')
+_SUMS, _SHAPES = ('AddV2', 'Add'), ('Reshape', 'Squeeze', 'ExpandDims', 'BroadcastTo')
 _SQUARES, _AVERAGES = 'SquaredDifference', ('Mean', 'Sum')
 
 
@@ -43,7 +44,10 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
       for slot, (one, (its, two)) in enumerate(zip(op.through, inputs, strict=True)):
         marks, others = marks_of(one), marks_of(two)
         read = op.inputs[slot][0] in differentiated[0] or its[0] in differentiated[1]
-        if marks != others and read and not _is_of_variance(pairing.tf1, tf1, slot):
+        if marks == others or not read or _is_of_variance(pairing.tf1, tf1, slot):
+          continue
+        own = pairing.tf1, tf1, slot
+        if not _is_shift(*(own if marks else (pairing.tf2, tf2, 1 - slot if turned else slot))):
           name = op.name if op.op_type != TARGET else f'the {op.name}'
           what = op.input_name(slot)
           found.append(gradient_difference(name, op.op_type, what, marks, others))
@@ -96,6 +100,43 @@ def _is_of_variance(graph: OpGraph, position: int, slot: int) -> bool:
   return mean.inputs[0] == number and all(
     first is not None and one is not None and np.array_equal(one, first) for one in axes
   )
+
+
+def _is_shift(graph: OpGraph, position: int, slot: int) -> bool:
+  """Returns whether an input is stopped that is first subtracted and then added again.
+
+  log(sum(exp(x - m))) + m does not change with m: that gradient is 0, stopped in both places or in
+  none, as in `tf.reduce_logsumexp`.
+  """
+  shift = _unwrapped(graph, graph.ops[position].inputs[slot][0])
+  ends = [position]
+  if graph.ops[position].op_type == 'Sub':
+    ends = [n for n, op in enumerate(graph.ops) if op.op_type in _SUMS]
+  return any(_is_added_again(graph, end, own, shift) for end in ends for own in range(2))
+
+
+def _is_added_again(graph: OpGraph, end: int, slot: int, shift: int) -> bool:
+  op = graph.ops[end]
+  if op.op_type not in _SUMS or len(op.inputs) != 2 or not op.is_stopped(slot):
+    return False
+  if _unwrapped(graph, op.inputs[slot][0]) != shift:
+    return False
+  at = op.inputs[1 - slot][0]
+  for wanted in ('Log', 'Sum', 'Exp', 'Sub'):
+    at = _unwrapped(graph, at)
+    if graph.ops[at].op_type != wanted:
+      return False
+    if wanted != 'Sub':
+      at = graph.ops[at].inputs[0][0]
+  first = graph.ops[at]
+  return first.is_stopped(1) and _unwrapped(graph, first.inputs[1][0]) == shift
+
+
+def _unwrapped(graph: OpGraph, position: int) -> int:
+  """Returns what an operation has its elements from, in whatever shape."""
+  while graph.ops[position].op_type in _SHAPES:
+    position = graph.ops[position].inputs[0][0]
+  return position
 
 
 def marks_of(through: Sequence[str]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, GraphDifference
 from tf2verify.records.difference import Aspect
 from tf2verify.records.op_graph import INPUT, STOPS, TARGET, OpGraph, OpRecord
+from tf2verify.reference.graph_ops import reached
 from tf2verify.relation.op_pairs import is_backward
 from tf2verify.relation.proof.stopped_gradients import FLAT
 
-_LOSS_GRADIENT = 'loss gradient'
+_GRADIENT, _LOSS_GRADIENT = 'gradient', 'loss gradient'
 _SIDES = ('tf1', 'the port')
 _LABELS = 1  # input number of the cross entropy
 
@@ -25,6 +26,8 @@ def stop_gradient(evidence: FailedStage) -> Cause | None:
   for difference in evidence.gradient_differences:
     if graph is not None and leads_to_labels(graph, difference.op):
       continue  # a rule of its own
+    if graph is not None and not _is_behind(graph, evidence, difference.op):
+      continue
     place = f'{difference.what} of {difference.op}'
     if is_stopped_in_tf1_only(difference):
       return Cause(
@@ -37,6 +40,15 @@ def stop_gradient(evidence: FailedStage) -> Cause | None:
         f'{place}: {difference.tf1} (tf1), {difference.tf2} (tf2)',
       )
   return None
+
+
+def _is_behind(graph: OpGraph, evidence: FailedStage, name: str) -> bool:
+  """Returns whether a gradient that differs passes an operation, or may do so."""
+  subjects = {d.tf1_subject for d in evidence.differences if d.quantity.endswith(_GRADIENT)}
+  starts = [n for n, op in enumerate(graph.ops) if op.name in subjects and not op.inputs]
+  behind = {*reached(starts, lambda n: [reader for reader, _ in graph.consumers()[n]])}
+  others = (op.shown_name for n, op in enumerate(graph.ops) if n not in behind)
+  return not starts or name not in others
 
 
 def stopped_output(evidence: FailedStage) -> Cause | None:
@@ -93,10 +105,10 @@ def _stopped_readers(graph: OpGraph, name: str) -> list[int]:
 
   Nothing where another way than through a stop leads on to the loss.
   """
-  reached = {n for n, op in enumerate(graph.ops) if (op.op_type, op.name) == (INPUT, name)}
+  ways = {n for n, op in enumerate(graph.ops) if (op.op_type, op.name) == (INPUT, name)}
   found = []
   for n, op in enumerate(graph.ops):
-    slots = [slot for slot, (producer, _) in enumerate(op.inputs) if producer in reached]
+    slots = [slot for slot, (producer, _) in enumerate(op.inputs) if producer in ways]
     if not slots or is_backward(op):
       continue
     is_flat = op.op_type in FLAT
@@ -104,8 +116,8 @@ def _stopped_readers(graph: OpGraph, name: str) -> list[int]:
     if any(stopped):
       found.append(n)
     if not all(stopped):
-      reached.add(n)
-  is_whole = all(graph.ops[n].op_type != TARGET for n in reached)
+      ways.add(n)
+  is_whole = all(graph.ops[n].op_type != TARGET for n in ways)
   return found if is_whole else []
 
 
