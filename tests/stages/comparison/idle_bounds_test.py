@@ -12,7 +12,7 @@ from absl.testing import absltest
 import tf2verify
 from tf2verify import Status
 from tf2verify.errors import NotApplicable
-from tf2verify.stages.comparison import idle_bounds, proving
+from tf2verify.stages.comparison import idle_bounds, proving, tried_bounds
 
 v1 = tf.compat.v1
 _SAID = "changes nothing at the case's own inputs"
@@ -155,6 +155,27 @@ class Shortened(Trusting, abc.ABC):
     return loss
 
 
+class _Unbounded(keras.optimizers.schedules.LearningRateSchedule):
+  def __call__(self, step):
+    return 0.01 * (1.0 - tf.cast(step, tf.float32) / 20.0)
+
+
+class Annealed(Quantized, abc.ABC):
+  """A rate that ends at 0: its factor is bounded from below, or the count from above."""
+
+  make_labels = Trusting.make_labels
+  tf1_loss = tf2_loss = Trusting.tf1_loss
+  schedule = keras.optimizers.schedules.PolynomialDecay(0.01, 20, end_learning_rate=0.0)
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = 0.01 * tf.maximum(0.0, 1.0 - tf.cast(step, tf.float32) / 20.0)
+    return v1.train.AdamOptimizer(rate, epsilon=1e-4).minimize(loss, global_step=step)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.Adam(self.schedule, epsilon=1e-4)
+
+
 class IdleBoundsTest(absltest.TestCase):
   def test_a_recorded_graph_that_does_not_run_here_is_told(self):
     refused = NotApplicable('the recorded graph is not run here')
@@ -217,6 +238,15 @@ class IdleBoundsTest(absltest.TestCase):
         self.assertIs(found.status, Status.PASSED, found.to_text())
         said = [one for one in found.blind_spots if 'a choice (where) of another value or 1' in one]
         self.assertEqual(len(said), 0 if guarded else 1, found.to_text())
+
+  def test_bounds_that_both_sides_reach_at_the_same_step(self):
+    for number in (tried_bounds._MOST_OPERATIONS, 0):
+      with mock.patch.object(tried_bounds, '_MOST_OPERATIONS', number):
+        found = _found('training_steps', Annealed)
+      self.assertIs(found.status, Status.PASSED, found.to_text())
+      self.assertNotIn(_SAID, ' '.join(found.blind_spots))
+    other = _found('training_steps', Annealed, schedule=_Unbounded())
+    self.assertIs(other.status, Status.FAILED, other.to_text())
 
   def test_clipping_that_every_step_reaches(self):
     for guarded in (True, False):

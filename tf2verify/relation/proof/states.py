@@ -28,6 +28,10 @@ class Count:
     """Returns the term of the variable before a step."""
     return _steps(terms, dtype, self.start)
 
+  def after(self, steps: int) -> float:
+    """Returns its value once some steps were taken."""
+    return steps + self.start
+
 
 @dataclasses.dataclass(frozen=True)
 class Power:
@@ -40,6 +44,10 @@ class Power:
     """Returns the term of the variable before a step."""
     base = terms.constant(np.asarray(self.base, dtype), dtype)
     return elementwise(terms, 'Pow', [base, _steps(terms, dtype, self.start)], dtype, ())
+
+  def after(self, steps: int) -> float:
+    """Returns its value once some steps were taken."""
+    return float(self.base ** max(steps + self.start, 0))
 
 
 State = Count | Power

@@ -255,12 +255,10 @@ class CountedStep:
     return {reads[name]: value for name, value in values.items() if name in reads}
 
   def _counted(self, count: int) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
-    for name, state in self._states.items():
-      number = count + state.start
-      value = number if isinstance(state, Count) else state.base ** max(number, 0)
-      found[name] = np.asarray(value, self._values[name].dtype)
-    return found
+    return {
+      name: np.asarray(state.after(count), self._values[name].dtype)
+      for name, state in self._states.items()
+    }
 
   def _given(self, ends: Collection[int]) -> Mapping[str, np.ndarray] | None:
     """Returns what the part that depends on the count reads besides; None where that has no value.

@@ -16,7 +16,7 @@ from tf2verify.diagnosis.patterns.known_values import constant_or_number, same_e
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
-from tf2verify.relation.proof.proving import Proof
+from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.tried_bounds import TriedBounds
 
@@ -39,16 +39,19 @@ _Bound = tuple[str, float]
 _Known = tuple[str, float | None]  # with a number that is not seen
 
 
-def idle_bounds(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
+def idle_bounds(
+  proof: Proof, runs: tuple[GraphRun, GraphRun], states: StepStates = NO_STATES
+) -> list[str]:
   """Returns a sentence for each bound that does nothing in a run, and that one side alone has.
 
   Args:
     proof: of the graphs of the run.
     runs: of both sides, at inputs at which they agree.
+    states: of a training step, the variables that follow from how many steps were taken.
   """
   sides = proof.tf1, proof.tf2
   partners = _Partners((proof.tf1.graph, proof.tf2.graph), runs)
-  tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets)
+  tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets, states)
   alone: list[_Idle] = []
   for number, (side, run) in enumerate(zip(sides, runs, strict=True)):
     # A line in a loop of Python makes an operation in each round, and may do nothing in the first.

@@ -257,7 +257,7 @@ def compared(
     try:
       with runs() as both:
         found = [pair for pair in found if not is_made_up_for(searched, pair, both)]
-        idle = tuple(idle_bounds(proof, both)) if looks_for_idle and not found else ()
+        idle = tuple(idle_bounds(proof, both, states)) if looks_for_idle and not found else ()
         idle += tuple(one_sided_numbers(proof, both)) if looks_for_idle and not found else ()
         if looks_for_idle:  # inputs were tried with the forward pass
           looked_at = is_label if name == LOSSES else lambda place: not is_label(place)

@@ -5,17 +5,21 @@ with what is chosen. Both sides are given the same other values, in place of a t
 bound that both have; where they agree then, the other side has the bound in another spelling.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.op_graph import VARIABLE, OpGraph
+from tf2verify.relation.proof.proving import NO_STATES, StepStates
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.made_up_for import result_tensors
 
 # Of the values before a bound; in some of them it is reached.
 _FACTORS = (2.0, -2.0, 6.0, -6.0, 30.0, -30.0, 1e3, -1e3, 0.1, 1e-3)
 _MOST_BEFORE, _MOST_TRIED = 40, 4
+# Of steps taken before: a schedule may end after any number of them.
+_COUNTS = (10, 30, 100, 300, *(10**n for n in range(3, 8)))
 # A bound that is reached by little may matter as little as rounding: of several both agree.
 _MOST_REACHED = 3
 # So many operations are compared in a moment.
@@ -47,14 +51,18 @@ def other_draws(value: np.ndarray) -> list[np.ndarray]:
 class TriedBounds:
   """Tries bounds in one run of both sides, which agree."""
 
-  def __init__(self, graphs: _Graphs, runs: _Runs, targets: Sequence[str]) -> None:
+  def __init__(
+    self, graphs: _Graphs, runs: _Runs, targets: Sequence[str], states: StepStates = NO_STATES
+  ) -> None:
     """Takes both sides.
 
     Args:
       graphs: of the sides.
       runs: of them, at the case's own inputs.
       targets: names of what is compared.
+      states: of a training step, the variables that follow from how many steps were taken.
     """
+    self._states = states.tf1, states.tf2
     self._graphs = graphs
     self._runs = runs
     self._targets = [one for one in targets if all(one in graph.targets() for graph in graphs)]
@@ -70,11 +78,10 @@ class TriedBounds:
       position: of the bound.
       is_idle: whether it does nothing in a run in which some tensors are given.
     """
-    if sum(len(graph.ops) for graph in self._graphs) > _MOST_OPERATIONS:
-      return False
-    for number, given in enumerate(self._given(side, position)):
-      if number == _MOST_TRIED:
-        break
+    is_small = sum(len(graph.ops) for graph in self._graphs) <= _MOST_OPERATIONS
+    tried = self._given(side, position) if is_small else iter(())
+    later = self._at_counts(side, position)
+    for given in (*later, *itertools.islice(tried, _MOST_TRIED)):
       # A tensor close to the bound may be a part of what the other side reads: others tell then.
       reached = [ones for ones in given if not is_idle(self._runs[side], ones[side])][
         :_MOST_REACHED
@@ -110,6 +117,23 @@ class TriedBounds:
         if not drawn_tensors(self._graphs[side]).isdisjoint(alike[side]):
           others = other_draws(value)
         yield [(dict.fromkeys(alike[0], other), dict.fromkeys(alike[1], other)) for other in others]
+
+  def _at_counts(
+    self, side: int, position: int
+  ) -> list[list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]]]:
+    """Returns what both sides hold at later counts of steps, if a bound is computed from these."""
+    graph = self._graphs[side]
+    if all(graph.ops[n].name not in self._states[side] for n in graph.ancestors([position])):
+      return []
+    return [[(self._after(0, count), self._after(1, count)) for count in _COUNTS]]
+
+  def _after(self, side: int, steps: int) -> dict[str, np.ndarray]:
+    """Returns what a side's variables of counts hold after steps, by the tensors that read them."""
+    return {
+      op.tensors[0]: np.asarray(self._states[side][op.name].after(steps), op.outputs[0][0])
+      for op in self._graphs[side].ops
+      if op.op_type == VARIABLE and op.name in self._states[side]
+    }
 
   def _before(self, side: int, position: int) -> Iterator[str]:
     """Yields the tensors that lead to a bound, the nearest first."""
