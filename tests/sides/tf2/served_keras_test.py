@@ -1,6 +1,10 @@
 """Which Keras was verified is said of a port that would be served by another one."""
 
+import contextlib
+import importlib
 import os
+import sys
+import tempfile
 from unittest import mock
 
 import tensorflow as tf
@@ -44,6 +48,27 @@ def called(layer):
   return layer
 
 
+_OWN_IMPORT = '''"""Not tf.keras."""
+import tensorflow as tf
+import tf_keras
+made = tf_keras.layers.Dense
+'''
+_TENSORFLOW_IMPORT = 'from tensorflow import keras\n'
+
+
+@contextlib.contextmanager
+def _files(texts):
+  """Writes modules and imports them, the last ones first."""
+  with tempfile.TemporaryDirectory() as folder, mock.patch.dict(sys.modules):
+    for name, text in texts.items():
+      with open(os.path.join(folder, f'{name}.py'), 'w', encoding='utf-8') as file:
+        file.write(text)
+    with mock.patch.object(sys, 'path', [folder, *sys.path]):
+      for name in reversed(texts):
+        importlib.import_module(name)
+    yield
+
+
 class ServedKerasTest(absltest.TestCase):
   def test_layers_of_keras_are_found_wherever_they_are(self):
     for layer in (
@@ -69,6 +94,23 @@ class ServedKerasTest(absltest.TestCase):
       text, is_blind_spot = served_keras_note(layer)
     self.assertFalse(is_blind_spot)
     self.assertIn('as TF_USE_LEGACY_KERAS=1 in the environment asks for', text)
+
+  def test_tf_keras_by_its_own_import_is_served_as_it_is(self):
+    for name, texts, is_said in (
+      ('alone', {'alone': _OWN_IMPORT}, False),
+      ('both', {'both': _OWN_IMPORT + 'other = tf.keras.layers.Dense\n'}, True),
+      ('neither', {'neither': 'import tensorflow as tf\nmade = tf.keras.layers.Dense\n'}, True),
+      ('behind', {'behind': 'from further import made\n', 'further': _OWN_IMPORT}, False),
+      (
+        'far',
+        {'far': _OWN_IMPORT + 'import made_by as m\n', 'made_by': _TENSORFLOW_IMPORT},
+        True,
+      ),
+    ):
+      with self.subTest(name=name), _files(texts):
+        layer = called(sys.modules[name].made(3))
+        case = type('Case', (), {'__module__': name})()
+        self.assertEqual(served_keras_note(layer, case) is not None, is_said)
 
   def test_nothing_is_said_where_keras_3_is_absent(self):
     layer = called(tf.keras.layers.Dense(3))

@@ -57,9 +57,8 @@ class Tf2Layer:
     self._inspected: Port | None = None
     self._report: side.CreationReport | None = None
     self._inventory: side.Inventory | None = None
-    self._layouts = Layouts()
+    self._layouts, self._marks = Layouts(), InputMarks()
     self._loss_variables: dict[int, list[tuple[str, ...]]] = {}
-    self._marks = InputMarks()
     self._of_keras3: bool | None = None
     self._redrawn = Redrawn(self, declaration, inputs)
     # To see that each layer is another one: whoever returns one twice keeps it alive.
@@ -112,7 +111,8 @@ class Tf2Layer:
 
   def served_keras_note(self) -> tuple[str, bool] | None:
     """Returns the note on the port's Keras, and whether it is a blind spot; None without one."""
-    return None if self._inspected is None else served_keras_note(self._inspected.layer)
+    port = self._inspected
+    return None if port is None else served_keras_note(port.layer, self._declaration)
 
   def inventory(self) -> side.Inventory:
     """Returns the variables of the inspected layer, and those that it fails to track."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from tf2verify.environment import installed, legacy_keras
 from tf2verify.sides.tf2 import layer_parts
+from tf2verify.sides.tf2.imported_keras import is_keras2_anywhere
 
 # Classes of TF1's API: they come from tf-keras in any process, and do not exist in Keras 3.
 _TF1_ONLY = ('legacy_tf_layers', 'legacy_cells')
@@ -34,14 +35,16 @@ def _is_of_keras(module: Any) -> bool:
   return users_own and bool(module._trainable_weights or module._non_trainable_weights)
 
 
-def served_keras_note(layer: Any) -> tuple[str, bool] | None:
+def served_keras_note(layer: Any, case: Any = None) -> tuple[str, bool] | None:
   """Returns what to say of the Keras that was verified, and whether it is a blind spot.
 
   Args:
     layer: the port, after a call.
+    case: which makes it; None without one.
 
   Returns:
-    None where `tf.keras` of production is the one verified, or no layer is of Keras. It is no
+    None where the Keras of production is the one verified, as tf-keras is that code imports by its
+    own name, or no layer is of Keras. It is no
     blind spot where the user has set TF_USE_LEGACY_KERAS=1.
   """
   if legacy_keras.serves_keras_3():
@@ -49,6 +52,9 @@ def served_keras_note(layer: Any) -> tuple[str, bool] | None:
   serving = installed.version('keras')
   release = installed.minor(serving)
   if release is None or release < (3, 0) or not uses_keras_layers(layer):
+    return None
+  own = [type(module) for module in layer_parts.modules_of(layer)]
+  if is_keras2_anywhere([*own, *([] if case is None else [type(case)])]):
     return None
   verified = f'the port was verified under Keras 2 (tf-keras {installed.version("tf_keras")})'
   if legacy_keras.CHOSEN not in os.environ:
