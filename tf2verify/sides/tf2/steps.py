@@ -192,8 +192,8 @@ class Tf2Steps:
 
   def rates_by_count(self, counts: Sequence[int]) -> list[tuple[str, int, list[float]]]:
     """Returns the rates at values of what may count the steps, see there; none of several."""
-    known = self._updating if len(self._updating) == 1 else []
-    return [found for one in known for found in rates_by_count(self._optimizer, one, counts)]
+    one = self._updating[0] if len(self._updating) == 1 else None
+    return [] if one is None else list(rates_by_count(self._optimizer, one, counts))
 
   @property
   def optimizers(self) -> int:
@@ -266,11 +266,10 @@ class Tf2Steps:
     self._updating += [one for one in tracing.optimizers if one not in self._updating]
     created = [creation.variable for creation in self._port.recorder.creations]
     slots = self._slot_variables()
-    kept = [slot.source for slot in slots]
-    kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
+    own = (v for optimizer in self._updating for v in _own_variables(optimizer))
     given_to = [] if self._given is None else self._given.variables
-    kept += given_to
-    kept = [v for v in (*kept, *created, v1.train.get_global_step()) if v is not None]
+    kept = [*(slot.source for slot in slots), *own, *given_to, *created, v1.train.get_global_step()]
+    kept = [v for v in kept if v is not None]
     handles = {id(getattr(slot.source, 'handle', None)): slot.key for slot in slots}
 
     def step(before: Mapping[str, np.ndarray]) -> EditableStep:
