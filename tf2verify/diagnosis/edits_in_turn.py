@@ -40,7 +40,8 @@ def edits_in_turn(
     if not part:
       # What is left may be of one mistake.
       part = list(looking.targets) if mistakes else []
-    found = _next(bench, looking.of(part), run, proposed, (mistakes, judged)) if part else None
+    edits = proposed(looking.of(part)) if part else iter(())
+    found = _next(bench, run, edits, (mistakes, judged), until)
     if found is None:
       return None
     mistakes, judged = [*mistakes, found[0]], found[1]
@@ -56,10 +57,10 @@ def edits_in_turn(
 
 def _next(
   bench: Bench,
-  looking: Looking,
   run: str,
-  proposed: Callable[[Looking], Iterator[Mistake]],
+  proposed: Iterator[Mistake],
   known: tuple[Sequence[Mistake], Judged],
+  until: float,
 ) -> tuple[Mistake, Judged] | None:
   """Returns the edit with which least differs in a run, and what the stage says then.
 
@@ -68,7 +69,9 @@ def _next(
   mistakes, before = known
   repairs = [one.repair for one in mistakes]
   found: list[tuple[Mistake, Judged]] = []
-  for mistake in itertools.islice(proposed(looking), _MOST_JUDGED):
+  for mistake in itertools.islice(proposed, _MOST_JUDGED):
+    if time.perf_counter() > until:
+      break
     try:
       judged = bench.judged([*repairs, mistake.repair])
     except CannotRepair:

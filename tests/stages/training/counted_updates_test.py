@@ -2,12 +2,11 @@
 
 import abc
 
-import keras
-import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import tf2verify
+from tests.stages.training.accumulated_in_python_test import Accumulated
 
 v1 = tf.compat.v1
 _EVERY = 2
@@ -39,28 +38,9 @@ class _Accumulating:
       known.assign(tf.zeros(known.shape))
 
 
-class Accumulated(tf2verify.EquivalenceCase, abc.ABC):
-  training_modes = (True,)
+class Counted(Accumulated, abc.ABC):
   training_steps_to_take = 6
-  variable_names = {'d/kernel': 'd/kernel', 'd/bias': 'd/bias'}
   less = 1
-
-  def build_tf1_graph(self, inputs, training):
-    return v1.layers.dense(inputs, 3, name='d')
-
-  def make_tf2_layer(self):
-    return keras.layers.Dense(3, name='d')
-
-  def make_inputs(self):
-    return tf2verify.normal_inputs((5, 4))
-
-  def make_labels(self):
-    return np.ones((5, 3), np.float32)
-
-  def tf1_loss(self, outputs, labels):
-    return tf.reduce_mean(tf.square(outputs - labels))
-
-  tf2_loss = tf1_loss
 
   def make_tf1_train_op(self, loss):
     step = v1.train.get_or_create_global_step()
@@ -88,15 +68,8 @@ class Accumulated(tf2verify.EquivalenceCase, abc.ABC):
   def make_tf2_optimizer(self):
     return _Accumulating(self.less)
 
-  def tf2_train_step(self, layer, inputs, labels, optimizer):
-    with tf.GradientTape() as tape:
-      loss = self.tf2_loss(layer(inputs, training=True), labels)
-    variables = [one.value for one in layer.trainable_variables]
-    optimizer.step(tape.gradient(loss, variables), variables)
-    return loss
 
-
-class FloatCount(Accumulated, abc.ABC):
+class FloatCount(Counted, abc.ABC):
   """Without accumulation: a rate and a correction of one count of floating type."""
 
   before = True
@@ -137,13 +110,13 @@ def _training(parent, **hooks):
 
 
 class CountedUpdatesTest(parameterized.TestCase):
-  @parameterized.parameters(Accumulated, FloatCount)
+  @parameterized.parameters(Counted, FloatCount)
   def test_right_ports_pass(self, parent):
     stage = _training(parent)
     self.assertTrue(stage.passed, stage.to_text())
 
   def test_a_count_of_updates_that_is_one_more(self):
-    stage = _training(Accumulated, less=0)
+    stage = _training(Counted, less=0)
     self.assertFalse(stage.passed)
     cause = stage.diagnosis.causes[0]
     self.assertTrue(cause.is_proven, stage.to_text())
