@@ -190,11 +190,11 @@ class GradientsTest(absltest.TestCase):
 class StoppedTest(absltest.TestCase):
   def _found(self, fault, stops):
     def build(g, scale=1.0, through=()):
-      x = g.input(_X)
-      net = g.op('Neg', 'net', x, through={0: through})
+      weights = g.variable('w', _W)
+      net = g.op('Neg', 'net', weights, through={0: through})
       g.target('output (the output)', net)
       kernel = g.constant(np.float32(scale))
-      g.target('gradient w', g.op('Mul', 'gradients/net', g.variable('w', _W), kernel))
+      g.target('gradient w', g.op('Mul', 'gradients/net', weights, kernel))
 
     return _diagnosis(
       build, lambda g: build(g, fault, stops), _differs('gradient', 'w'), stage='gradients'

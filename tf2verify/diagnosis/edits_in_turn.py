@@ -18,7 +18,7 @@ _MOST_MISTAKES = 4
 # Edits of one part that are judged; each takes a run of the stage.
 _MOST_JUDGED = 6
 # It begins after another search has found nothing that makes the stage pass.
-_SECONDS = 8.0
+_SECONDS = 12.0
 
 
 def edits_in_turn(
