@@ -20,6 +20,7 @@ def cause(tf1, tf2, name='tf.keras.optimizers.SGD', **further):
 class LearningRateTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('constant', [0.1] * 3, [0.05] * 3, "0.5 of TF1's at every step"),
+    ('greater', [0.1] * 3, [0.2] * 3, "2 times TF1's at every step"),
     ('default_of_sgd', [0.1] * 3, [0.01] * 3, '(0.01 is the default of tf.keras.optimizers.SGD)'),
     (
       'scaled_schedule',

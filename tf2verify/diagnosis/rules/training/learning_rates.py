@@ -274,8 +274,9 @@ def _constant(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvid
   ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
   if not _is_constant(ratios):
     return ''
+  part = 'times' if ratios[0] > 1 else 'of'
   text = (
-    f"the port's learning rate is {number_text(ratios[0])} of TF1's at every step: "
+    f"the port's learning rate is {number_text(ratios[0])} {part} TF1's at every step: "
     f'{number_text(tf2[0])} in place of {number_text(tf1[0])}'
   )
   record = evidence.tf2.optimizers[0] if evidence.tf2.optimizers else None
