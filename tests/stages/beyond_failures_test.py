@@ -452,6 +452,24 @@ class RightUpdatesTest(parameterized.TestCase):
 
     self.assert_blocked(Case, 'loss')
 
+  def test_a_loss_beside_a_penalty_that_the_port_adds(self):
+    class Case(_Trained):
+      activation = staticmethod(tf.nn.relu)
+      weight = 1.0
+
+      def tf1_total_loss(self, outputs, labels):
+        penalties = [tf.nn.l2_loss(variable) for variable in v1.trainable_variables()]
+        return self.tf1_loss(outputs, labels) + 0.05 * tf.add_n(penalties)
+
+      def tf2_regularization_losses(self, layer):
+        return [0.05 * tf.nn.l2_loss(variable) for variable in layer.trainable_variables]
+
+    verdict = tf2verify.verify(Case, stages=_STAGES)
+    known = {one.stage: one.status for one in verdict.stages}
+    self.assertIs(known['zero_randomness'], Status.FAILED, verdict.to_text())
+    # A penalty has no gradient by the outputs.
+    self.assertIs(known['loss'], Status.FAILED, verdict.to_text())
+
   def test_a_part_that_the_port_adds_in_its_call(self):
     class Case(_Trained):
       activation = staticmethod(tf.nn.relu)
