@@ -96,7 +96,7 @@ class LeftOutTest(LadderTestCase):
       def make_tf2_optimizer(self):
         return keras.optimizers.SGD(0.2, global_clipnorm=0.5)
 
-    self.assert_first_failure(Case, STAGE, LEFT_OUT, "the port's learning rate is 2 of TF1's")
+    self.assert_first_failure(Case, STAGE, LEFT_OUT, "the port's learning rate is 2 times TF1's")
 
   def test_a_decay_of_another_variable_is_another_mistake(self):
     class Case(Clipped):
