@@ -98,6 +98,34 @@ class LeftOutTest(LadderTestCase):
 
     self.assert_first_failure(Case, STAGE, LEFT_OUT, "the port's learning rate is 2 times TF1's")
 
+  def test_a_step_may_tell_the_loss_without_penalties(self):
+    class Case(Clipped):
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs, training=True), labels)
+          total = loss + self.penalties(layer)
+        variables = layer.trainable_variables
+        optimizer.apply(tape.gradient(total, [v.value for v in variables]), variables)
+        return loss
+
+    text = self.assert_passes(Case, STAGE).to_text()
+    self.assertIn('returns the loss without the regularization losses, which it diff', text)
+
+    class Twice(Case):
+      def penalties(self, layer):
+        return 2 * sum(layer.losses)
+
+    text = self.assert_first_failure(Twice, STAGE, 'last/kernel')
+    self.assertNotIn("the port's step does not add", text)
+
+    class OtherRate(Case):
+      def make_tf2_optimizer(self):
+        return keras.optimizers.SGD(0.2, global_clipnorm=0.5)
+
+    text = self.assert_first_failure(OtherRate, STAGE, "the port's learning rate is 2 times TF1's")
+    self.assertNotIn("the port's step does not add", text)
+    self.assertNotIn('loss (total)', text)
+
   def test_a_decay_of_another_variable_is_another_mistake(self):
     class Case(Clipped):
       def tf2_train_step(self, layer, inputs, labels, optimizer):

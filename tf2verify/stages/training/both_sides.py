@@ -35,6 +35,7 @@ from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
 from tf2verify.stages.training.shared_arrays import with_shared
 from tf2verify.stages.training.step_quantities import RATES, Steps
+from tf2verify.stages.training.told_losses import Told
 
 # A model of more than this is worth the time that it takes to find garbage.
 _LARGE_BYTES = 64 * 2**20
@@ -72,6 +73,7 @@ class BothSides:
     # The last step that was forgotten: the next one goes on from there.
     self._beyond: tuple[TrainingStep, TrainingStep] | None = None
     self._shadows: PortShadows | None = None
+    self._told: Told | None = None
     self._given: GivenGradients | None = None
     # By the number of the step after which they were given to the port.
     self.held: dict[int, Held] = {}
@@ -193,7 +195,10 @@ class BothSides:
   def beside(self, tf1: TrainingRun, tf2: TrainingRun) -> Steps:
     """Returns other runs of the two sides, laid side by side as their own are."""
     doubtful = self._shadows.doubtful if self._shadows else {}
-    return Steps(tf1, tf2, self._pairs, self._trainable, self._slot_names, doubtful)
+    names = self._pairs, self._trainable, self._slot_names
+    found = Steps(tf1, tf2, *names, doubtful, self._told)
+    self._told = found.told  # later on, the first step has no arrays
+    return found
 
   def rates(self, counts: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
     """Returns the learning rates of both sides at counts of steps, by that of tf1.

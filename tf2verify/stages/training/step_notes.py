@@ -20,6 +20,7 @@ from tf2verify.records.training import OptimizerRecord, TrainingStep
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import Steps, greatest, step_name
+from tf2verify.stages.training.told_losses import Told
 
 # An update of fewer units in the last place of its variable cannot be told from its
 # neighbours.
@@ -227,6 +228,11 @@ def step_notes(steps: Steps, parted: int, total: int) -> list[str]:
     notes.append(added_again(steps.tf1.regularized_again))
   if steps.counts and steps.port_count(len(steps.tf2.steps)) is None:
     notes.append('no step count is known on the tf2 side: global_step is not compared')
+  if steps.told is Told.UNREGULARIZED:
+    notes.append(
+      "the port's step returns the loss without the regularization losses, which it differentiates "
+      'as tf1 does: its loss was compared without them, at step 1'
+    )
   if steps.loss_scale != 1.0:
     larger, times = (
       ('tf1', steps.loss_scale) if steps.loss_scale > 1 else ('the port', 1 / steps.loss_scale)

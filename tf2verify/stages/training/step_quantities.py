@@ -15,7 +15,9 @@ from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, Train
 from tf2verify.reference.perturbation import fraction_bits
 from tf2verify.reference.slot_roles import LINEAR
 from tf2verify.relation.slots import DeclaredSlots, PairedSlots, SlotPair, pair_slots
+from tf2verify.stages.training import told_losses
 from tf2verify.stages.training.loss_scales import loss_scale
+from tf2verify.stages.training.told_losses import Told
 
 _Array = np.ndarray[Any, Any]
 
@@ -52,9 +54,6 @@ ABOUT = {
   SHADOW: About.SHADOWS,
   GLOBAL_STEP: About.COUNT,
 }
-_TOTAL = '(total)'
-# What the train op of tf1 differentiates, where that is not the total loss.
-_MINIMIZED = '(minimized)'
 _SHADOW_ROLE = 'shadow'
 RATES = ('learning_rate', 'lr')
 # Storing a variable rounds it once a step on either side, by half a unit in the last
@@ -151,8 +150,7 @@ class Steps:
     tf2: the port's.
     names: pairs of tf1 and tf2 variable names.
     doubtful_shadows: by the tf1 name of a variable, what of the port may be its average.
-    tells_minimized: whether the port's step returns what the train op of tf1 differentiates, and
-      not the total loss of the case, such as the sum of its parts without their weights.
+    told: which loss the port's step returns; the reference's is that one.
     loss_scale: how many times as large as the port tf1 computes the gradients of the step
       looked at last, both to apply the same.
   """
@@ -167,6 +165,7 @@ class Steps:
     trainable: frozenset[str],
     slot_names: DeclaredSlots = None,
     doubtful_shadows: Mapping[str, str] | None = None,
+    told: Told | None = None,
   ) -> None:
     """Takes two runs of as many steps.
 
@@ -177,12 +176,10 @@ class Steps:
       trainable: tf1 names.
       slot_names: as the case declares them.
       doubtful_shadows: by the tf1 name of a variable, what of the port may be its average.
+      told: which loss the port's step returns; None for the one that the first step shows.
     """
-    self.tells_minimized = _tells_minimized(tf1, tf2)
-    if self.tells_minimized:
-      steps = tuple(dataclasses.replace(step, loss=step.minimized) for step in tf1.steps)
-      tf1 = dataclasses.replace(tf1, steps=steps)
-    self.tf1, self.tf2 = tf1, tf2
+    self.told = told_losses.told(tf1, tf2, names) if told is None else told
+    self.tf1, self.tf2 = told_losses.as_told(tf1, self.told), tf2
     self.doubtful_shadows = dict(doubtful_shadows or {})
     self._slot_names = slot_names
     present = {record.name for record in tf1.values_before}
@@ -220,8 +217,7 @@ class Steps:
       rates = [np.asarray(step.learning_rate, np.float32) for step in (one, other)]
       yield QuantityPair(LEARNING_RATE, '(of the step)', '', rates[0], rates[1])
     if one.loss is not None and other.loss is not None:
-      subject = _MINIMIZED if self.tells_minimized else _TOTAL
-      yield QuantityPair(LOSS, subject, '', one.loss, other.loss, 0.0, self._drift(number))
+      yield QuantityPair(LOSS, self.told.value, '', one.loss, other.loss, 0.0, self._drift(number))
     yield from self._gradients(number, one, other)
     yield from self._slots(number, one)
     yield from self._changes(number, one, other)
@@ -325,18 +321,6 @@ class Steps:
       )
 
 
-def _tells_minimized(tf1: TrainingRun, tf2: TrainingRun) -> bool:
-  """Returns whether the port's first loss is nearer to what TF1 minimizes than to the total."""
-  if not tf1.steps or tf1.steps[0].minimized is None:
-    return False
-  minimized, total, loss = tf1.steps[0].minimized, tf1.steps[0].loss, tf2.steps[0].loss
-  if loss is None or loss.shape != minimized.shape:
-    return False
-  if total is None or total.shape != loss.shape:
-    return True
-  return bool(np.abs(loss - minimized) < np.abs(loss - total))
-
-
 def _constants_share(optimizers: Sequence[OptimizerRecord]) -> float:
   """Returns how far 1 minus a decay may be off by rounding, relative to it."""
   decays = [value for record in optimizers for _, value in record.settings if 0.5 < value < 1.0]
@@ -366,9 +350,10 @@ def of_reference(run: TrainingRun, number: int) -> dict[TensorKey, _Array]:
   """Returns what a reference's run has computed in a step."""
   step, before = run.steps[number - 1], _by_name(run.values_before)
   found: dict[tuple[str, str], _Array] = {}
-  for subject, loss in ((_TOTAL, step.loss), (_MINIMIZED, step.minimized)):
-    if loss is not None:
-      found[LOSS, subject] = loss
+  losses = {Told.TOTAL: step.loss, Told.MINIMIZED: step.minimized}
+  if number == 1:
+    losses[Told.UNREGULARIZED] = told_losses.unregularized(run)
+  found.update({(LOSS, of.value): loss for of, loss in losses.items() if loss is not None})
   for quantity, records in ((GRADIENT, step.gradients), (APPLIED, step.applied_gradients)):
     found.update({(quantity, r.name): r.value for r in records if r.value is not None})
   for record in step.variables:
