@@ -155,10 +155,11 @@ def graph(side, *ops, dtype='float32', **attributes):
   return made.graph()
 
 
-def product(one, other):
+def product(one, other, kinds=('input', 'input')):
   """Returns a graph of one product, which is the place of `source`, by shapes."""
   ops = [
-    OpRecord(f'x{n}', 'input', (), outputs=(('float32', s),)) for n, s in enumerate((one, other))
+    OpRecord(f'x{n}', kind, (), outputs=(('float32', shape),))
+    for n, (kind, shape) in enumerate(zip(kinds, (one, other), strict=True))
   ]
   made = [OpRecord(name, 'Mul', ((0, 0), (1, 0))) for name in ('net/op', 'layer/net/op')]
   return OpGraph('tf2', (*ops, *made))
@@ -301,6 +302,8 @@ _NEAR_MISSES = (
     evidence(source(), **graphs(product((4,), (4, 1)), product((4,), (4, 1)))),  # on both sides
     evidence(source(), **graphs(product((4,), (4,)), product((4, 4), (4, 1)))),
     evidence(**graphs(product((4,), (4,)), product((4,), (4, 1)))),  # no place behind it
+    # A scale of as many channels as there are examples.
+    evidence(source(), **graphs(product((4,), (4,)), product((4,), (4, 1), ('variable', 'input')))),
   ),
   (
     'clipped_logits',

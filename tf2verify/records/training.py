@@ -25,6 +25,7 @@ class Slot:
   # What tells it from others of its name, among all that a port keeps; '' where nothing has to.
   key: str = ''
   of_group: bool = False  # whether it is shown for several variables of the port, each with its own
+  of_place: bool = False  # whether its place in a list is all that tells its variable
 
   @property
   def holds_something(self) -> bool:

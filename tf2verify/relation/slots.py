@@ -123,7 +123,7 @@ def pair_slots(
   def by_role(one: Slot, other: Slot) -> float | None:
     for own in further_rates:
       scale = scale_between(one.role, other.role, own)
-      if scale is not None and _are_same(one, other, scale):
+      if scale is not None and are_same(one, other, scale):
         return scale
     return scale_between(one.role, other.role, rate)
 
@@ -160,8 +160,8 @@ def _called_before(
 
 
 def _as_called(known: _Called, one: Slot, other: Slot) -> float | None:
-  meaning, scale = known.get(_meaning(one), ('', None))
-  return scale if meaning == _meaning(other) else None
+  called, scale = known.get(meaning(one), ('', None))
+  return scale if called == meaning(other) else None
 
 
 def declared_name(slot: Slot, declared: DeclaredSlots) -> str | None:
@@ -221,16 +221,16 @@ class _Left:
   def called(self) -> _Called:
     """Returns what the port calls what tf1 calls so, as the values of the pairs show."""
     return {
-      _meaning(one): (_meaning(other), scale)
+      meaning(one): (meaning(other), scale)
       for one, other, scale in self._made
-      if _tells(one.value) and _are_same(one, other, scale)
+      if tells(one.value) and are_same(one, other, scale)
     }
 
   def may_be_pair(self, one: Slot, other: Slot, anywhere: bool = False) -> bool:
     """Returns whether two slots belong to one variable and have one shape."""
     owner = self._tf1_names.get(other.variable, other.variable)
     same = owner == one.variable or (anywhere and not (owner and one.variable))
-    return same and _shape(one.value) == _shape(other.value)
+    return same and shape(one.value) == shape(other.value)
 
 
 def _by_meaning_and_numbers(one: Slot, other: Slot) -> float | None:
@@ -239,14 +239,14 @@ def _by_meaning_and_numbers(one: Slot, other: Slot) -> float | None:
 
 def _by_numbers(one: Slot, other: Slot) -> float | None:
   """Returns 1 where two slots hold the same numbers, and these tell: not of a start, all alike."""
-  return _by_value(one, other) if _tells(one.value) else None
+  return _by_value(one, other) if tells(one.value) else None
 
 
 def _by_meaning(one: Slot, other: Slot) -> float | None:
-  return 1.0 if _meaning(one) == _meaning(other) else None
+  return 1.0 if meaning(one) == meaning(other) else None
 
 
-def _meaning(slot: Slot) -> str:
+def meaning(slot: Slot) -> str:
   """Returns the role of a slot, in one word for all that are used for it."""
   word = _COUNTER.sub('', slot.role.lower().replace('_', ' ')).strip()
   return _MEANINGS.get(word, word)
@@ -262,7 +262,7 @@ def _by_momentum(one: Slot, other: Slot, rate: float | None) -> float | None:
   is_own = OWN_MOMENTUM in roles and roles <= {OWN_MOMENTUM, *_IN_MOMENTUM}
   # Under another word it may be anything: where its numbers say so, it is a momentum.
   is_guess = bool(roles & {OWN_MOMENTUM, *_IN_MOMENTUM}) and bool(roles - _KNOWN)
-  if not is_own and not (is_guess and _tells(one.value)):
+  if not is_own and not (is_guess and tells(one.value)):
     return None
   scales = (1.0, -1.0, *((rate, -rate, 1.0 / rate, -1.0 / rate) if rate else ()))
   return next((scale for scale in scales if _by_value(one, other, scale)), None)
@@ -277,7 +277,7 @@ def _by_value(one: Slot, other: Slot, scale: float = 1.0) -> float | None:
     return None
   if any(slot.role in COUNTS or not isinstance(slot.value, np.ndarray) for slot in (one, other)):
     return None
-  return scale if _are_same(one, other, scale) else None
+  return scale if are_same(one, other, scale) else None
 
 
 def _are_known_to_differ(one: Slot, other: Slot) -> bool:
@@ -288,12 +288,12 @@ def _are_known_to_differ(one: Slot, other: Slot) -> bool:
   return one.role != other.role and {one.role, other.role} <= _KNOWN
 
 
-def _tells(value: _Array) -> bool:
+def tells(value: _Array) -> bool:
   """Returns whether an array has different elements: equal ones may be no more than a start."""
   return isinstance(value, np.ndarray) and value.size > 1 and bool(np.any(value != value.flat[0]))
 
 
-def _are_same(one: Slot, other: Slot, scale: float) -> bool:
+def are_same(one: Slot, other: Slot, scale: float) -> bool:
   """Returns whether two slots hold the same numbers, but for a factor."""
   if not all(isinstance(slot.value, np.ndarray) for slot in (one, other)):
     return False
@@ -305,7 +305,7 @@ def _are_same(one: Slot, other: Slot, scale: float) -> bool:
   return np.allclose(other.value * scale, one.value, 0.0, _SAME * size)
 
 
-def _shape(value: _Array) -> tuple[int, ...]:
+def shape(value: _Array) -> tuple[int, ...]:
   return value.full_shape if isinstance(value, SampledArray) else value.shape
 
 

@@ -88,7 +88,8 @@ class OptimizerParts:
         yield SlotVariable('step count', '', name, held.variable)
         continue
       role, owner, word = _role_and_owner(held, variables)
-      yield SlotVariable(role, owner, name, held.variable, word)
+      of_place = _is_of_place(held, variables)
+      yield SlotVariable(role, owner, name, held.variable, word, of_place=of_place)
     for held in self.values:
       owner, word = _owner_and_word(held, variables)
       if not owner or id(held.variable) in model:
@@ -226,6 +227,14 @@ def _owner_and_word(held: HeldVariable, variables: Sequence[Any]) -> tuple[str, 
     if owner:
       return owner, held.word(key)
   return '', held.word()
+
+
+def _is_of_place(held: HeldVariable, variables: Sequence[Any]) -> bool:
+  """Returns whether its place in a list is all that tells whose a variable is."""
+  for key, length in reversed(held.trail):
+    if _owner(key, length, held.variable, variables):
+      return isinstance(key, int) and key < length
+  return False
 
 
 def _owner(key: Any, length: int, held: Any, variables: Sequence[Any]) -> str:

@@ -44,6 +44,7 @@ class SlotVariable:
   source: Any
   word: str = ''
   key: str = ''
+  of_place: bool = False
 
 
 def with_keys(slots: Iterable[SlotVariable]) -> tuple[SlotVariable, ...]:

@@ -56,7 +56,8 @@ class ValuesGiven:
 def _shown_slot(port: Port, slot: SlotVariable, value: object) -> Slot:
   """Returns a slot of one variable of a port, of a group in its own shape."""
   shown = port.layouts.to_tf1(slot.variable, array_of(value), _has_constants(slot.role))
-  return Slot(slot.role, slot.variable, slot.name, shown, slot.word, slot.key)
+  names = slot.role, slot.variable, slot.name
+  return Slot(*names, shown, slot.word, slot.key, of_place=slot.of_place)
 
 
 def shown_slots(port: Port, slots: Iterable[tuple[SlotVariable, object]]) -> tuple[Slot, ...]:

@@ -12,6 +12,7 @@ from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip
 from tf2verify.numerics.set_aside import release_pages
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.relation.listed_slots import owners_by_values, with_owners
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.set_aside_steps import steps_set_aside
@@ -74,6 +75,7 @@ class BothSides:
     self._beyond: tuple[TrainingStep, TrainingStep] | None = None
     self._shadows: PortShadows | None = None
     self._told: Told | None = None
+    self._owners: Mapping[str, str] | None = None  # of state in lists of an order of their own
     self._given: GivenGradients | None = None
     # By the number of the step after which they were given to the port.
     self.held: dict[int, Held] = {}
@@ -195,6 +197,12 @@ class BothSides:
   def beside(self, tf1: TrainingRun, tf2: TrainingRun) -> Steps:
     """Returns other runs of the two sides, laid side by side as their own are."""
     doubtful = self._shadows.doubtful if self._shadows else {}
+    if self._owners is None and tf1.steps:
+      slots = tf1.steps[0].slots, tf2.steps[0].slots
+      self._owners = owners_by_values(*slots, {port: name for name, port in self._pairs})
+    if self._owners:
+      steps = [dataclasses.replace(s, slots=with_owners(s.slots, self._owners)) for s in tf2.steps]
+      tf2 = dataclasses.replace(tf2, steps=tuple(steps))
     names = self._pairs, self._trainable, self._slot_names
     found = Steps(tf1, tf2, *names, doubtful, self._told)
     self._told = found.told  # later on, the first step has no arrays

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, Source
-from tf2verify.records.op_graph import OpGraph, OpRecord
+from tf2verify.records.op_graph import INPUT, OpGraph, OpRecord
 
 _ELEMENTWISE = frozenset(
   ('Add', 'AddV2', 'DivNoNan', 'Mul', 'MulNoNan', 'RealDiv', 'SquaredDifference', 'Sub')
@@ -27,8 +27,9 @@ def outer_broadcast(evidence: FailedStage) -> Cause | None:
   ends = {one.source.tf2_op if of_port else one.source.tf1_op for one in evidence.sources}
   behind = graph.ancestors(n for n, op in enumerate(graph.ops) if op.name in ends)
   here = [(n, shapes) for n, shapes in found[of_port] if n in behind]
+  # A bias, or a scale, of as many elements as there are examples makes a square as well, rightly.
+  here = [(n, shapes) for n, shapes in here if _is_of_examples(graph, n)]
   if of_port:
-    # A bias of as many elements as there are examples makes a square as well, rightly.
     lines = {place for one in evidence.sources for place in _places(one.source)}
     known = ((n, graph.ops[n].source) for n, _ in here)
     at_lines = {n for n, line in known if line is None or line.at in lines}
@@ -37,6 +38,14 @@ def outer_broadcast(evidence: FailedStage) -> Cause | None:
     return None
   position, (one, other) = here[0]
   return Cause(_text(graph.ops[position], one, other, of_port))
+
+
+def _is_of_examples(graph: OpGraph, position: int) -> bool:
+  """Returns whether both operands are computed from inputs or labels: neither is a parameter."""
+  return all(
+    any(graph.ops[n].op_type == INPUT for n in {one, *graph.ancestors([one])})
+    for one, _ in graph.ops[position].inputs
+  )
 
 
 def _places(source: Source) -> set[tuple[str, int]]:
