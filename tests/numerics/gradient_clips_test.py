@@ -3,6 +3,10 @@ from absl.testing import absltest, parameterized
 
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.gradient_clips import (
+  AFTER,
+  BEFORE,
+  EACH,
+  JOINT,
   Clip,
   clip_in_trial,
   clip_of,
@@ -229,6 +233,32 @@ class ComparedTrialsTest(parameterized.TestCase):
 
   def test_gradients_of_other_variables_have_no_factors(self):
     self.assertIsNone(equalizing_factors(records(_SMALL), records(_SMALL), self.PAIRS))
+
+
+def cleared(arrays):
+  """Returns gradients with the first row of the kernel set to 0, as one of padding."""
+  kernel = arrays['kernel'] * np.array([[0.0], [1.0]])
+  return {**arrays, 'kernel': kernel}
+
+
+class BesideZerosTest(parameterized.TestCase):
+  # The norms are 0.55 and 0.51; of what is left of the kernel, 0.22.
+  @parameterized.product(
+    clip=((joint, JOINT), (each, EACH)), limit=(0.2, 0.1), when=((BEFORE, AFTER))
+  )
+  def test_is_told_when_elements_are_set_to_0(self, clip, limit, when):
+    made, kind = clip
+    scaled = made(limit)
+    after = scaled(cleared(_SMALL)) if when == BEFORE else cleared(scaled(_SMALL))
+    found = clip_of(records(_SMALL), records(after))
+    self.assertEqual((found.kind, found.clears), (kind, when))
+    self.assertAlmostEqual(found.limit, limit)
+
+  def test_is_not_told(self):
+    self.assertIsNone(clip_of(records(_SMALL), records(cleared(multiplied(_SMALL)))))
+    self.assertIsNone(clip_of(records(_SMALL), records(cleared(_SMALL))))
+    nothing = {name: np.zeros_like(value) for name, value in _SMALL.items()}
+    self.assertIsNone(clip_of(records(_SMALL), records({**_SMALL, 'kernel': nothing['kernel']})))
 
 
 if __name__ == '__main__':

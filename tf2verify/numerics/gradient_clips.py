@@ -12,6 +12,7 @@ from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import ClippingTrial
 
 NONE, JOINT, EACH, VALUES = 'none', 'joint', 'each', 'values'
+BEFORE, AFTER = 'before', 'after'
 _CLOSE = 1e-4
 # One factor for small gradients and for large ones, up to the rounding of both.
 _SAME_FACTOR = 1e-3
@@ -51,9 +52,15 @@ class Clip:
   # (elements are cut off).
   kind: str
   limit: float = 0.0  # of the norm, or of the elements; 0 for `NONE`
+  # Whether elements of gradients are set to 0 `BEFORE` or `AFTER` it; '' where none are.
+  clears: str = ''
 
   def is_like(self, other: 'Clip') -> bool:
     """Returns whether two clippings are the same, as far as arrays tell."""
+    return self.scales_like(other) and self.clears == other.clears
+
+  def scales_like(self, other: 'Clip') -> bool:
+    """Returns whether two clippings are of one kind and limit."""
     return self.kind == other.kind and is_close(self.limit, other.limit)
 
   @property
@@ -71,7 +78,9 @@ def clip_of(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> Cl
   """
   before, after = list(before), list(after)
   found = _clip(list(_paired(before, after, of_rows=True).values()))
-  if found is None or found.is_round or not _made_dense(before, after):
+  if found is None:
+    return _beside_zeros(list(_paired(before, after, of_rows=False).values()))
+  if found.is_round or not _made_dense(before, after):
     return found
   dense = _clip(list(_paired(before, after, of_rows=False).values()))
   return dense if dense is not None and dense.is_round else found
@@ -81,6 +90,34 @@ def _clip(pairs: _Pairs) -> Clip | None:
   if not pairs or any(pair.raw.shape != pair.applied.shape for pair in pairs):
     return None
   return _no_clip(pairs) or _joint(pairs) or _each(pairs) or _values(pairs)
+
+
+def _beside_zeros(pairs: _Pairs) -> Clip | None:
+  """Returns a clipping by norms before or after which elements are set to 0, as those of padding.
+
+  None where none is found, or where it may be either of two.
+  """
+  if any(pair.raw.shape != pair.applied.shape for pair in pairs):
+    return None
+  kept = [(pair.applied != 0) | (pair.raw == 0) for pair in pairs]
+  if all(map(np.all, kept)):
+    return None
+  first, scaled = list[_Pair](), list[_Pair]()
+  for pair, where in zip(pairs, kept, strict=True):
+    left = pair.raw * where
+    size, own = norm(left), norm(pair.raw)
+    if not size and own:
+      return None  # nothing tells by what it was scaled
+    factor = norm(pair.applied) / size if size else 1.0
+    if not _same(left * factor, pair.applied):
+      return None
+    first.append(dataclasses.replace(pair, raw=left, size=pair.size * (size / own if own else 1.0)))
+    applied = pair.raw * np.asarray(factor, pair.raw.dtype)
+    scaled.append(dataclasses.replace(pair, applied=applied, limit=pair.size * factor))
+  both = (BEFORE, _joint(first) or _each(first)), (AFTER, _joint(scaled) or _each(scaled))
+  found = [dataclasses.replace(clip, clears=when) for when, clip in both if clip is not None]
+  found = found if len(found) == 1 else [clip for clip in found if clip.is_round]
+  return found[0] if len(found) == 1 else None
 
 
 def _made_dense(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> bool:

@@ -42,6 +42,21 @@ def squared(gradients):
   return {name: gradient**2 for name, gradient in gradients.items()}
 
 
+def cleared(gradients):
+  kernel = gradients['kernel'] * np.array([[1.0], [0.0], [1.0]], np.float32)
+  return {**gradients, 'kernel': kernel}
+
+
+def of_two(bias, kernel):
+  """Two optimizers, each with a clipping of its own."""
+
+  def clip(gradients):
+    made = [each({name: gradients[name]}) for name, each in (('bias', bias), ('kernel', kernel))]
+    return {name: value for known in made for name, value in known.items()}
+
+  return clip
+
+
 def cause(tf1, tf2, **more):
   runs = (simulated.run(side, _FORM, clip=clip) for side, clip in (('tf1', tf1), ('tf2', tf2)))
   return clipping(training_evidence(*runs, simulated.PAIRS, 1, **more))
@@ -90,6 +105,23 @@ class ClippingTest(parameterized.TestCase):
   )
   def test_is_named(self, tf1, tf2, words):
     self.assertIn(words, cause(tf1, tf2).text)
+
+  def test_elements_that_are_set_to_0(self):
+    first, then = (lambda g: each(0.2)(cleared(g))), (lambda g: cleared(each(0.2)(g)))
+    text = cause(then, first).text
+    self.assertIn('TF1 scales each gradient by its own norm, to 0.2, and then sets', text)
+    self.assertIn('the port sets elements of gradients to 0, and then scales each', text)
+    self.assertIn('clip before elements are set to 0', text)
+    self.assertIn('clip after elements are set to 0', cause(first, then).text)
+    self.assertIsNone(cause(then, then))
+
+  def test_of_one_of_two_optimizers(self):
+    tf1 = of_two(each(0.2), each(0.3))
+    text = cause(tf1, of_two(each(0.2), values(0.1))).text
+    self.assertIn('of kernel, TF1 scales each gradient by its own norm, to 0.3; the port', text)
+    self.assertIn('clips each element at 0.1: pass clipnorm=0.3', text)
+    self.assertIsNone(cause(tf1, of_two(each(0.2), squared)))
+    self.assertIsNone(cause(tf1, of_two(each(0.2), each(0.123456))))
 
   def test_a_norm_of_sparse_gradients(self):
     self.assertIn('repeated rows', cause(joint(0.199509), each(0.2)).text)

@@ -127,6 +127,48 @@ class OwnClippingTest(parameterized.TestCase):
         self.assertIn('the port adds up rows of kernel that occur several times', found.text)
         self.assertTrue(found.is_proven)
 
+  def _of_a_row_that_is_cleared(self, clip, pairs=simulated.PAIRS):
+    def cleared(gradients):
+      kernel = gradients['kernel'] * np.array([[1.0], [0.0], [1.0]], np.float32)
+      return {**gradients, 'kernel': kernel}
+
+    slots = {'squared gradient': 1.0}
+    each = _clip('each', 0.2)
+    tf1 = simulated.run('tf1', _FORM, slots=slots, clip=lambda g: cleared(each(g)))
+    port = simulated.run('tf2', _FORM, slots=slots, clip=lambda g: clip(g, cleared))
+    names = dict(pairs)
+
+    def renamed(records):
+      return tuple(dataclasses.replace(record, name=names[record.name]) for record in records)
+
+    step = dataclasses.replace(
+      port.steps[0],
+      **{
+        field: renamed(getattr(port.steps[0], field))
+        for field in ('gradients', 'applied_gradients', 'variables')
+      },
+      slots=(),
+    )
+    before = renamed(port.values_before)
+    port = dataclasses.replace(port, optimizers=(), steps=(step,), values_before=before)
+    port = dataclasses.replace(port, slots_before=())
+    return own_clipping(training_evidence(tf1, port, pairs, 1))
+
+  def test_elements_that_are_set_to_0_before_the_clipping(self):
+    found = self._of_a_row_that_is_cleared(lambda g, cleared: _clip('each', 0.2)(cleared(g)))
+    self.assertIn('TF1 if it sets elements of gradients to 0, and then scales each', found.text)
+    self.assertIn('pass clipnorm=0.2 (or apply tf.clip_by_norm) before elements', found.text)
+    same = self._of_a_row_that_is_cleared(lambda g, cleared: cleared(_clip('each', 0.2)(g)))
+    self.assertIsNone(same)
+
+  def test_variables_that_the_port_holds_in_one(self):
+    pairs = tuple((name, f'all[{name}]') for name in simulated.NAMES)
+    found = self._of_a_row_that_is_cleared(
+      lambda g, cleared: cleared(_clip('joint', 0.2)(g)), pairs
+    )
+    self.assertIn('the port holds bias, kernel in one variable and takes the norm', found.text)
+    self.assertTrue(found.is_proven)
+
   def test_silent(self):
     self.assertIsNone(self._cause(_clip('values', 0.2)))
     self.assertIsNone(self._cause(None, rate=0.3))

@@ -7,8 +7,10 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.training.clipped_parts import other_parts
-from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.gradient_clips import (
+  AFTER,
+  BEFORE,
   EACH,
   JOINT,
   NONE,
@@ -25,11 +27,24 @@ from tf2verify.records.observation import TensorRecord
 # Of the norm: two that are nearer are one, but for rounding; and of how far two norms are apart.
 _LEAST_APART = 3e-6
 _TELLS = 0.1
+# Of a gradient's norm: what is applied of it differs.
+_APART = 1e-3
 _WORDS = {
   NONE: 'leaves the gradients of this step unchanged',
   JOINT: 'scales all gradients by their global norm, to {}',
   EACH: 'scales each gradient by its own norm, to {}',
   VALUES: 'clips each element at {}',
+}
+# Where elements are set to 0 beside the clipping.
+_CLEARING = {
+  '': '{}',
+  BEFORE: 'sets elements of gradients to 0, and then {}',
+  AFTER: '{}, and then sets elements of them to 0',
+}
+_WHEN = {
+  '': '',
+  BEFORE: ' after elements are set to 0',
+  AFTER: ' before elements are set to 0',
 }
 _SPARSE = (
   '; if a gradient is sparse and has repeated rows, tf.clip_by_global_norm takes its norm before '
@@ -50,12 +65,12 @@ def _limit_text(clip: Clip) -> str:
 
 def clip_text(clip: Clip) -> str:
   """Returns what a side does: `scales all gradients by their global norm, to 5`."""
-  return _WORDS[clip.kind].format(_limit_text(clip))
+  return _CLEARING[clip.clears].format(_WORDS[clip.kind].format(_limit_text(clip)))
 
 
 def clip_fix(tf1: Clip) -> str:
   """Returns how the port comes to clip as TF1 does."""
-  fix = _FIXES[tf1.kind].format(_limit_text(tf1))
+  fix = _FIXES[tf1.kind].format(_limit_text(tf1)) + _WHEN[tf1.clears]
   if tf1.kind == JOINT and not tf1.is_round:
     fix += _SPARSE
   return fix
@@ -67,14 +82,41 @@ def clipping(evidence: TrainingEvidence) -> Cause | None:
     return None  # a norm is of all elements
   tf1, tf2 = (clip_of(step.gradients, step.applied_gradients) for step in evidence.steps)
   if tf1 is None or tf2 is None:
-    return None
-  text = (
-    _other_rows(evidence, tf1) or _made_dense(evidence, tf1) or other_parts(evidence, tf1)
-    if tf1.is_like(tf2)
-    else f'TF1 {clip_text(tf1)}; the port {_text_of_port(evidence, tf2)}: {clip_fix(tf1)}'
-  )
+    text = _of_those_that_differ(evidence)
+  elif tf1.is_like(tf2):
+    text = _other_rows(evidence, tf1) or _made_dense(evidence, tf1) or other_parts(evidence, tf1)
+  elif tf1.scales_like(tf2) and tf1.clears and tf2.clears:
+    text = f'TF1 {clip_text(tf1)}; the port {clip_text(tf2)}: clip{_WHEN[tf1.clears]}'
+  else:
+    text = f'TF1 {clip_text(tf1)}; the port {_text_of_port(evidence, tf2)}: {clip_fix(tf1)}'
   explains = (About.GRADIENTS, About.UPDATE, About.SHADOWS)
   return Cause(text, explains=explains) if text else None
+
+
+def _of_those_that_differ(evidence: TrainingEvidence) -> str:
+  """Returns how the gradients that differ are clipped, where others are clipped in another way.
+
+  Each of two optimizers, say, has a clipping of its own. Only limits that somebody may have
+  written tell that it is one.
+  """
+  ones, others = ({r.name: r.value for r in s.applied_gradients} for s in evidence.steps)
+  both = [(tf1, tf2, ones.get(tf1), others.get(tf2)) for tf1, tf2 in evidence.pairs]
+  names = [
+    (tf1, tf2)
+    for tf1, tf2, one, other in both
+    if one is not None and other is not None and one.shape == other.shape
+    if norm(np.subtract(one, other, dtype=np.float64)) > _APART * norm(one)
+  ]
+  clips = [
+    clip_of([record for record in step.gradients if record.name in known], step.applied_gradients)
+    for step, known in zip(evidence.steps, map(set, zip(*names, strict=True)), strict=False)
+  ]
+  found = [clip for clip in clips if clip is not None and (clip.kind == NONE or clip.is_round)]
+  if len(found) < len(evidence.steps) or found[0].is_like(found[1]):
+    return ''
+  tf1, tf2 = found
+  shown = listed([name for name, _ in names])
+  return f'of {shown}, TF1 {clip_text(tf1)}; the port {clip_text(tf2)}: {clip_fix(tf1)}'
 
 
 def _text_of_port(evidence: TrainingEvidence, clip: Clip) -> str:

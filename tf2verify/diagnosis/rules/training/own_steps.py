@@ -18,8 +18,17 @@ from tf2verify.diagnosis.patterns.arrays import constant_factor
 from tf2verify.diagnosis.rules.training.clipped_parts import own_parts
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text, made_dense_text
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
-from tf2verify.diagnosis.rules.wording import number_text
-from tf2verify.numerics.gradient_clips import EACH, JOINT, NONE, VALUES, Clip, clip_of
+from tf2verify.diagnosis.rules.wording import listed, number_text
+from tf2verify.numerics.gradient_clips import (
+  AFTER,
+  BEFORE,
+  EACH,
+  JOINT,
+  NONE,
+  VALUES,
+  Clip,
+  clip_of,
+)
 from tf2verify.records.diagnosis import About, Cause
 
 _Array = np.ndarray[Any, Any]
@@ -117,9 +126,13 @@ def own_clipping(evidence: TrainingEvidence) -> Cause | None:
     if _explains(pairs, found, slots, dense):
       text = made_dense_text(step.gradients, clip)
       return Cause(text, explains=_EXPLAINED, numbers=_numbers(pairs))
+  given = _Given(evidence, clip)
+  for names in given.groups if clip.kind == EACH else ():
+    if _explains(pairs, found, slots, [given.clipped(clip, p.name, names) for p in pairs]):
+      text = given.group_text(names)
+      return Cause(text, explains=_EXPLAINED, numbers=_numbers(pairs))
   for other in _other_clips(pairs, clip, gradients):
-    clipped = [_clipped(other, value, known) for value in gradients if value is not None]
-    if _explains(pairs, found, slots, clipped):
+    if _explains(pairs, found, slots, [given.clipped(other, pair.name) for pair in pairs]):
       fix = clip_fix(clip) if clip.kind != NONE else 'clip as the code of TF1 does, if at all,'
       return Cause(
         f'the first step of the port is that of TF1 if it {clip_text(other)}; TF1 '
@@ -130,6 +143,51 @@ def own_clipping(evidence: TrainingEvidence) -> Cause | None:
   return None
 
 
+class _Given:
+  """The gradients of TF1, to be clipped in other ways.
+
+  Attributes:
+    groups: names of TF1's variables that the port holds in one, of each such variable.
+  """
+
+  def __init__(self, evidence: TrainingEvidence, clip: Clip) -> None:
+    step, self._clip = evidence.steps[0], clip
+    self._raw = {r.name: r.value for r in step.gradients if r.value is not None}
+    applied = {r.name: r.value for r in step.applied_gradients if r.value is not None}
+    # False where elements are set to 0 beside the clipping.
+    self._left = {n: (applied[n] != 0) | (g == 0) for n, g in self._raw.items() if n in applied}
+    own: dict[str, list[str]] = {}
+    for tf1, tf2 in evidence.pairs:
+      if tf1 in self._raw and tf2.endswith(f'[{tf1}]'):
+        own.setdefault(tf2.removesuffix(f'[{tf1}]'), []).append(tf1)
+    self.groups = [names for names in own.values() if len(names) > 1]
+
+  def clipped(self, clip: Clip, name: str, together: Sequence[str] = ()) -> _Array:
+    """Returns a gradient as it is after a clipping.
+
+    Args:
+      clip: the clipping.
+      name: of the variable.
+      together: names of variables, of all of which one norm is taken.
+    """
+    raw = self._raw
+    if clip.clears == BEFORE:
+      raw = {n: value * self._left.get(n, True) for n, value in raw.items()}
+    others = [raw[n] for n in together] if name in together else raw.values()
+    kind = JOINT if name in together else clip.kind
+    found = _clipped(dataclasses.replace(clip, kind=kind), raw[name], others)
+    return found * self._left.get(name, True) if clip.clears == AFTER else found
+
+  def group_text(self, names: Sequence[str]) -> str:
+    """Returns what to say of a port that clips some of TF1's variables together."""
+    limit, whole = number_text(self._clip.limit), _norm(self._raw[name] for name in names)
+    return (
+      f'both sides scale each gradient by its own norm, to {limit}, but the port holds '
+      f'{listed(names)} in one variable and takes the norm of all of it, {whole:.4g}: take that of '
+      "the part of each of TF1's variables (axes of tf.clip_by_norm)"
+    )
+
+
 def _other_clips(
   pairs: Sequence[StepPair],
   clip: Clip,
@@ -137,8 +195,11 @@ def _other_clips(
 ) -> Iterator[Clip]:
   """Yields clippings of other kinds: with the limit of TF1, or with one that fits an update."""
   if clip.kind != NONE:
-    yield Clip(NONE)
-    yield from (Clip(kind, clip.limit) for kind in (JOINT, EACH, VALUES) if kind != clip.kind)
+    yield Clip(NONE, clears=clip.clears)
+    kinds = (kind for kind in (JOINT, EACH, VALUES) if kind != clip.kind)
+    yield from (dataclasses.replace(clip, kind=kind) for kind in kinds)
+    orders = (BEFORE, AFTER, '') if clip.clears else ()
+    yield from (dataclasses.replace(clip, clears=one) for one in orders if one != clip.clears)
   for pair, gradient in zip(pairs, gradients, strict=True):
     factor = constant_factor(pair.tf1.update, pair.tf2.update, _CLOSE)
     # The first step of some rules is nearly proportional to the gradient.
