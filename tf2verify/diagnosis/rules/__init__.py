@@ -101,6 +101,7 @@ from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.decays import decayed_variables
 from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
+from tf2verify.diagnosis.rules.training.own_penalties import own_penalty
 from tf2verify.diagnosis.rules.training.own_steps import own_clipping, own_nesterov, slot_starts
 from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
 from tf2verify.diagnosis.rules.training.restarts import kept_slots, restarted_slots
@@ -227,6 +228,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('restarted_slots', TrainingEvidence, restarted_slots),
   Rule('slot_starts', TrainingEvidence, slot_starts),
   Rule('own_clipping', TrainingEvidence, own_clipping),
+  Rule('own_penalty', TrainingEvidence, own_penalty),
   Rule('own_nesterov', TrainingEvidence, own_nesterov),
   Rule('centering', TrainingEvidence, centering),
   Rule('amsgrad', TrainingEvidence, amsgrad),
