@@ -22,6 +22,7 @@ from tf2verify.relation.derived_layouts import (
 )
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_words import meaning, same_names
+from tf2verify.relation.part_grids import part_grids
 from tf2verify.relation.parts_and_one import parts_and_one
 from tf2verify.relation.roles import WORD, may_be_one, role, told_one_to_one
 
@@ -58,7 +59,7 @@ def leftover_pairs(
         where = scope or 'the model'
         yield f'the only {number} of this size that are left in {where}', alternatives
         _remove(left, ones, others)
-    for find in (of_parts, parts_and_one):
+    for find in (of_parts, parts_and_one, part_grids):
       for alternatives in find(_inside(left[0], scope), _inside(left[1], other)):
         if not all(_are_left(left, entry) for entry in alternatives[0]):
           continue  # what one variable was just found to be made of is no part of another one
