@@ -27,6 +27,7 @@ class Proposal:
     transplants: what the run is to yield in place of what it yields.
     is_setting: whether it is so likely that the stage judges it whatever one run shows: slots that
       no number shows to be pairs have other values there.
+    only_scales: whether it is a factor that says no more than by how much something is to count.
   """
 
   changes: tuple[NodeChange, ...]
@@ -38,6 +39,7 @@ class Proposal:
   instead: 'Proposal | None' = None
   is_setting: bool = False
   transplants: tuple[Transplant, ...] = ()
+  only_scales: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ partner: whatever a line computes is computed with another setting, operation or
 and what fails is computed again from there.
 """
 
+import dataclasses
 import itertools
 import math
 import time
@@ -293,4 +294,5 @@ def _mistake(
   text = proposal.text + without_inputs(looking.tf2.op_graph, proposal.changes)
   said = GraphDifference(GraphAspect.CORRECTED, op.name, op.op_type, proposal.what, *both, text)
   repair = Repair(changes=proposal.changes, transplants=proposal.transplants)
-  return correction(place, op, known, said, outputs, repair, line.graph)
+  found = correction(place, op, known, said, outputs, repair, line.graph)
+  return dataclasses.replace(found, only_scales=True) if proposal.only_scales else found

@@ -152,7 +152,7 @@ def _proposal(graph: OpGraph, position: int, scale: float) -> Proposal | None:
     f'the gradient{line} {larger} in tf1: the part of the loss there has another weight in what '
     'is differentiated'
   )
-  return Proposal(put.changes, one, '1', text, what='weight')
+  return Proposal(put.changes, one, '1', text, what='weight', only_scales=True)
 
 
 def _number(graph: OpGraph, position: int) -> float | None:

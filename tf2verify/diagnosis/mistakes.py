@@ -52,6 +52,7 @@ class Mistake:
   # it may be another one than in tf1. None for the same edit.
   in_one_round: Repair | None = None
   parts: 'tuple[Mistake, ...]' = ()  # what it was joined of; () for one that was found as it is
+  only_scales: bool = False  # see `Proposal`
 
   def narrow(self) -> 'Mistake':
     """Returns the same with the edit made in one round alone."""

@@ -18,6 +18,8 @@ from tf2verify.sides.graphs.repairs import Repair
 _NUMBERS_FIRST = ('clipped_logits',)
 # What is true of a port whose only mistake it is.
 _OF_THE_ONLY_MISTAKE = ('returned_loss',)
+# What says of which part of the loss a gradient has more or less on one side.
+_OF_PARTS = ('penalty_in_gradients',)
 # Steps behind a place at which an operation still belongs to it.
 _NEAR = 3
 _WORD = re.compile(r'[^\s,:;()]+')
@@ -325,7 +327,8 @@ def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
   for cause in known:
     if all(_says(cause, place.evidence.source) for place in mistake.places):
       return dataclasses.replace(cause, experiment=experiment, predicts=True)
-  if known and mistake.edit is not Edit.SETTING:
+  is_known_part = mistake.only_scales and any(cause.rule in _OF_PARTS for cause in known[:1])
+  if known and (mistake.edit is not Edit.SETTING or is_known_part):
     seen = known[0].evidence or experiment.text
     return dataclasses.replace(known[0], evidence=seen, experiment=experiment)
   return edit

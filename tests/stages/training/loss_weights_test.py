@@ -68,6 +68,22 @@ class WeightedCase(tf2verify.EquivalenceCase, abc.ABC):
     return parts
 
 
+class PenalizedCase(WeightedCase, abc.ABC):
+  """A penalty that is added in the step; that of TF1 leaves the head out."""
+
+  def make_tf1_train_op(self, loss):
+    (kernel,) = (v for v in v1.trainable_variables() if 'kernel' in v.name)
+    return v1.train.AdamOptimizer(0.01).minimize(loss['error'] + 0.02 * tf.nn.l2_loss(kernel))
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    variables = layer.trainable_variables
+    with tf.GradientTape() as tape:
+      parts = _parts(layer(inputs, training=True), labels)
+      loss = parts['error'] + 0.01 * sum(tf.reduce_sum(tf.square(w)) for w in variables)
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+    return parts
+
+
 def _diagnosis(differentiated):
   case = type('Case', (WeightedCase,), {'differentiated': staticmethod(differentiated)})
   verdict = tf2verify.verify(case, ['training_steps'])
@@ -89,6 +105,15 @@ class LossWeightsTest(parameterized.TestCase):
     (cause,) = _diagnosis(differentiated).causes
     self.assertTrue(cause.is_proven)
     self.assertIn(said, cause.text)
+
+  def test_a_penalty_of_one_variable_more(self):
+    verdict = tf2verify.verify(type('Case', (PenalizedCase,), {}), ['training_steps'])
+    failed = next(one for one in verdict.stages if one.stage == 'training_steps')
+    (cause,) = failed.diagnosis.causes
+    self.assertIn(
+      'the port adds an extra 0.02 times the variable to the gradient of head', cause.text
+    )
+    self.assertIn('is 0 times as large in tf1', cause.evidence)
 
   def test_the_line_is_that_of_the_sum(self):
     (source,) = _diagnosis(_other_weight).sources
