@@ -5,6 +5,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.bench import Bench
+from tf2verify.diagnosis.chosen_branches import chosen_branch
 from tf2verify.diagnosis.each_alone import completed, with_each_alone
 from tf2verify.diagnosis.edits_in_turn import edits_in_turn
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
@@ -74,7 +75,7 @@ def with_experiments(
       in_turn = edits_in_turn(bench, looking, diagnosis.run, _single_edits)
       found = repairing.by_edits(*in_turn) if in_turn else found
     told, found = _told(diagnosis, evidence, bench, found)
-    told = _with_rounds(told, looking, found)
+    told = _in_short(told, looking, found)
     simpler = _simpler(repairing, bench, looking, told, found)
     if simpler is not None:
       told, _ = _told(diagnosis, evidence, bench, simpler)
@@ -145,12 +146,15 @@ def _with_setting(diagnosis: Diagnosis, looking: Looking) -> Diagnosis:
   return dataclasses.replace(diagnosis, causes=(*first, *diagnosis.causes))
 
 
-def _with_rounds(diagnosis: Diagnosis, looking: Looking, found: Found) -> Diagnosis:
-  """Returns a diagnosis with rounds that the port lacks in place of all their operations."""
-  rounds = {id(one.experiment): missing_round(looking, one) for one in found.mistakes}
+def _in_short(diagnosis: Diagnosis, looking: Looking, found: Found) -> Diagnosis:
+  """Returns a diagnosis with rounds, or choices, that the port lacks in place of operations."""
+  by_tf1 = [one for one in found.mistakes if one.edit is Edit.OPERATIONS]
+  said = {
+    id(one.experiment): missing_round(looking, one) or chosen_branch(looking, one) for one in by_tf1
+  }
   causes = tuple(
     dataclasses.replace(cause, text=text)
-    if cause.rule == BY_EXPERIMENT and (text := rounds.get(id(cause.experiment)))
+    if cause.rule == BY_EXPERIMENT and (text := said.get(id(cause.experiment)))
     else cause
     for cause in diagnosis.causes
   )
