@@ -94,8 +94,9 @@ class RecordedLossFunction:
     # How far rounding moves it is measured here, between two runs of the same kernels.
     return _moved_as(recorded, self._run(example, None), self._run(example, perturber))
 
-  def inspectable(self, example: LossExample) -> GraphRun:
+  def inspectable(self, example: LossExample, unrolls: bool = False) -> GraphRun:
     """Returns a run of the recorded graph, here; no lines of it are recorded."""
+    del unrolls  # its gradients are recorded as those of its loops
     graph = self._graph_for(example)
     found = {loss_function.VALUE_TARGET: (graph.entry.loss,)}
     for gradient in graph.entry.gradients:

@@ -1,6 +1,8 @@
 """The reference's loss alone: in a graph of its own, without the model."""
 
+import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
@@ -14,13 +16,16 @@ from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.sides import loss_function, side
+from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.sessions import imported, open_session
+from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.graphs.user_sources import user_source, user_source_behind
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.process.fence import fenced
+from tf2verify.sides.tf1.reference_run import of_rounds
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
@@ -75,9 +80,20 @@ class Tf1LossFunction:
       ),
     )
 
-  def inspectable(self, example: LossExample) -> GraphRun:
-    """Returns a run of which every tensor can be asked for."""
+  def inspectable(self, example: LossExample, unrolls: bool = False) -> GraphRun:
+    """Returns a run of which every tensor can be asked for.
+
+    Args:
+      example: outputs and labels.
+      unrolls: whether the rounds of loops are to stand in the graph, where that can be.
+    """
     built = self._built(_LOSS, example)
+    source_of: Callable[[tf.Operation], SourceLine | None] = user_source
+    if unrolls and not is_apart(built.graph) and not _initializers(built.graph):
+      lines = of_rounds(built.graph, functools.partial(_source_in, built.graph))
+      # Where no gradient can be formed of them, as of some functions, the loops stay.
+      with contextlib.suppress(LookupError, TypeError, ValueError, tf.errors.OpError):
+        built, source_of = _in_rounds(built, example), lines
     loss, gradients = built.made
     found: dict[str, tuple[str, ...]] = {loss_function.VALUE_TARGET: (loss.name,)}
     for path, gradient in gradients.items():
@@ -89,7 +105,7 @@ class Tf1LossFunction:
       **{tensor.op.name: loss_function.label_name(p) for p, tensor in built.labels.items()},
     }
     fed = built.feeds(example.outputs, example.labels)
-    return loss_run(built.graph, found, places, fed, _initializers(built.graph), user_source)
+    return loss_run(built.graph, found, places, fed, _initializers(built.graph), source_of)
 
   def program(self, example: LossExample) -> LossProgram:
     """Returns what the loss reads and computes."""
@@ -149,6 +165,38 @@ class Tf1LossFunction:
         found = tf.gradients(loss, [outputs[path] for path in floating])
     gradients = {path: g for path, g in zip(floating, found, strict=True) if g is not None}
     return _Graph(graph, outputs, labels, (loss, gradients))
+
+
+def _source_in(graph: tf.Graph, op: tf.Operation) -> SourceLine | None:
+  """Returns the user's line of an operation, which a rewritten graph does not know."""
+  made = operation(graph, op.name)
+  return None if made is None else user_source(made)
+
+
+def _in_rounds(built: _Graph, example: LossExample) -> _Graph:
+  """Returns the loss with the rounds of its loops; its gradients are formed of these."""
+  loss, gradients = built.made
+  placeholders = [*built.outputs.values(), *built.labels.values()]
+  kept = [loss.op.name, *(tensor.op.name for tensor in placeholders)]
+  graph_def = v1.graph_util.extract_sub_graph(built.graph.as_graph_def(), kept)
+  fed = built.feeds(example.outputs, example.labels)
+  feeds = {tensor.name: value for tensor, value in fed.items()}
+
+  def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
+    with open_session(imported(graph_def)) as session:
+      return session.run(list(tensors), feeds)  # type: ignore[no-any-return]
+
+  take_apart(graph_def, evaluate, in_parts=False)
+  graph = imported(graph_def)
+  outputs, labels = (
+    {path: graph.get_tensor_by_name(tensor.name) for path, tensor in known.items()}
+    for known in (built.outputs, built.labels)
+  )
+  loss = graph.get_tensor_by_name(loss.name)
+  with graph.as_default():
+    found = tf.gradients(loss, [outputs[path] for path in gradients])
+  made = {path: one for path, one in zip(gradients, found, strict=True) if one is not None}
+  return _Graph(graph, outputs, labels, (loss, made))
 
 
 def loss_run(

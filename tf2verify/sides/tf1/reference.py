@@ -149,8 +149,13 @@ class ReferenceLoss(Protocol):
   def program(self, example: LossExample) -> LossProgram:
     """Returns what the loss reads and computes; raises as `value` does."""
 
-  def inspectable(self, example: LossExample) -> GraphRun:
-    """Returns a run of which every tensor can be asked for; raises as `value` does."""
+  def inspectable(self, example: LossExample, unrolls: bool = False) -> GraphRun:
+    """Returns a run of which every tensor can be asked for; raises as `value` does.
+
+    Args:
+      example: outputs and labels.
+      unrolls: whether the rounds of loops are to stand in the graph, where that can be.
+    """
 
 
 class ReferenceTraining(Protocol):

@@ -11,6 +11,7 @@ from tf2verify.records import rounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import side
+from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.reading import GraphReader, Target, regularization_target
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.sessions import imported, open_session
@@ -45,7 +46,7 @@ def graph_run_of(
   if run.unrolls:
     known = built.graph
     built = _unrolled(built, prepare, feeds, run.parts)
-    source_of = _of_rounds(known, source_of)
+    source_of = of_rounds(known, source_of)
   if any(writes_rows(op.type) for op in built.graph.get_operations()):
     graph_def = built.graph.as_graph_def()
     with_whole_writes(graph_def)
@@ -128,14 +129,21 @@ def _of_writes(
   return line_of
 
 
-def _of_rounds(
+def of_rounds(
   graph: tf.Graph, source_of: Callable[[tf.Operation], SourceLine | None]
 ) -> Callable[[tf.Operation], SourceLine | None]:
-  """Returns what tells the user's line of an operation; in a loop, that of the loop at least."""
+  """Returns what tells the user's line of an operation; in a loop, that of the loop at least.
+
+  Args:
+    graph: the graph with its loops.
+    source_of: tells the line of an operation, also of one in a loop.
+  """
 
   def line_of(op: tf.Operation) -> SourceLine | None:
     loop = rounds.outermost_loop(op.name)
-    return source_of(op) or (None if loop is None else source_of(graph.get_operation_by_name(loop)))
+    # Gradients of rounds have names within a loop that there is not.
+    made = None if loop is None else operation(graph, loop)
+    return source_of(op) or (None if made is None else source_of(made))
 
   return line_of
 

@@ -15,6 +15,7 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.unrolled_loops import is_apart
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.sides.tf2.repaired import RepairedRuns, given_values, repaired_run
@@ -138,7 +139,8 @@ class EditedLosses:
 
   def _reference(self, example: LossExample) -> GraphRun:
     if example.name not in self._references:
-      self._references[example.name] = self._functions[0].inspectable(example)
+      unrolls = is_apart(self._port(example).traced.graph)
+      self._references[example.name] = self._functions[0].inspectable(example, unrolls)
     return self._references[example.name]
 
 

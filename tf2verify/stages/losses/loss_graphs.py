@@ -4,6 +4,7 @@ import dataclasses
 
 from tf2verify.records.loss_values import LossExample
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.unrolled_loops import is_apart
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
@@ -27,9 +28,13 @@ def of_loss_alone(
     edited: how causes are tried out.
   """
   tf1, tf2 = functions
-  return Inspection(
-    run, 'tf2_loss', lambda: (tf1.inspectable(example), tf2.inspectable(example)), edited
-  )
+
+  def sides() -> tuple[GraphRun, GraphRun]:
+    port = tf2.inspectable(example)
+    # A loop of each side is compared with the other one.
+    return tf1.inspectable(example, unrolls=is_apart(port.graph)), port
+
+  return Inspection(run, 'tf2_loss', sides, edited)
 
 
 def of_model(
