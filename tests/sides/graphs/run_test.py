@@ -258,6 +258,20 @@ class RecomputeTest(absltest.TestCase):
     self.assertIsNone(made.alone('net', image=np.ones([1, 3, 1], np.float32), kernel=kernel))
     self.assertIsNotNone(made.alone('net', image=np.ones([1, 5, 1, 1], np.float32), kernel=kernel))
 
+  def test_constants_that_are_given_tell_shapes(self):
+    def build(x, w):
+      image = tf.reshape(tf.stack([x, x], 1), [1, 3, 1, 2], name='image')
+      kernel = tf.reshape(w, [1, 3, 1, 1], name='kernel')
+      return [tf.exp(tf.nn.conv2d(image[..., :1], kernel, 1, 'SAME'), name='net')], []
+
+    made = _Made(build)
+    bounds = [name for name in made.names if '/stack' in name]
+    self.assertLen(bounds, 3)
+    given = dict(
+      zip([*bounds, 'image', 'kernel'], made.fetch(*bounds, 'image', 'kernel'), strict=True)
+    )
+    np.testing.assert_array_equal(made.alone('net', **given)[0], made.fetch('net')[0])
+
   def test_a_convolution_of_unknown_rank_is_none_where_values_change(self):
     def build(x, w):
       shape = v1.placeholder_with_default([1, 3, 1, 1], [None], name='shape')

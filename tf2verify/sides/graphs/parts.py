@@ -49,6 +49,7 @@ class Part:
     self._given = given
     self._changes = changes
     self._done: set[str] = set()
+    self._constants: dict[str, str] = {}
     self._pending: list[str] = []
     self.fetches = [with_output(self._input(name)) for name in wanted]
     while self._pending:
@@ -99,9 +100,10 @@ class Part:
   def _input(self, tensor: str) -> str:
     if tensor not in self._given:
       tensor = self._known_as(tensor)
-    if tensor in self._given:
-      return self._placeholder(tensor, self._given[tensor])
     name, _, number = tensor.rpartition(':')
+    if tensor in self._given:
+      is_constant = self._nodes[name].op == 'Const'
+      return (self._constant if is_constant else self._placeholder)(tensor, self._given[tensor])
     if name in self._late:
       self.unknown.add(self._late[name])
     producer = self._nodes[name]
@@ -134,6 +136,12 @@ class Part:
       node.attr['shape'].shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
       self.nodes.append(node)
     return name
+
+  def _constant(self, tensor: str, value: np.ndarray) -> str:
+    """Returns what yields the value of a constant: shapes follow from bounds of slices, say."""
+    if tensor not in self._constants:
+      self._constants[tensor] = self._value(tensor.replace(':', '_'), value)
+    return self._constants[tensor]
 
   def _gather_from_value(self, node: Any) -> None:
     """Makes what reads rows of a variable by its handle read those of its value."""
