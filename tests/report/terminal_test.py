@@ -246,6 +246,9 @@ class DetailTest(absltest.TestCase):
   def test_blind_spots_of_a_case_that_passes_are_never_silent(self):
     self.assertIn('  blind spot, no_new_variables: a blind spot\n', _shown(PASSING))
     self.assertNotIn('a blind spot', _shown(FAILING))
+    open_ended = _stage('loss', 7, Status.INCONCLUSIVE, reason='nothing was compared')
+    text = _shown(dataclasses.replace(PASSING, stages=(_FIRST, open_ended)))
+    self.assertIn('  blind spot, no_new_variables: a blind spot\n', text)
 
   def test_a_blind_spot_of_several_stages_is_said_once(self):
     other = dataclasses.replace(_FIRST, stage='loss')

@@ -175,8 +175,8 @@ class CaseShown:
   The stages after a failure may take most of the time. Brief, a case has one line, and one for each
   of its failures. Quiet, a case that passes shows nothing.
   Verbose, every stage has its line, its tables and its notes; else blocked stages in a row share a
-  line, and blind spots are shown where the case passes: where it does not, the cause of the
-  failure is what to look at.
+  line, and blind spots are shown where no stage has failed: where one has, its cause is what to
+  look at.
 
   Args:
     name: what the case is called: its class, and its file where another has the same name.
@@ -221,7 +221,8 @@ class CaseShown:
     if self._detail is Detail.BRIEF:
       say_lines([_with_blind_spots(verdict), *reminder_lines(verdict)])
       return
-    if self._detail is Detail.NORMAL and not verdict.failures:
+    is_wrong = any(one.status is not Status.INCONCLUSIVE for one in verdict.failures)
+    if self._detail is Detail.NORMAL and not is_wrong:
       say_lines(indented(accepted_lines(verdict.stages)))
       say_lines(indented(blind_spot_lines(verdict.stages)))
     ended = [one.stage for one in self._ended]

@@ -56,9 +56,8 @@ class Determinism(Stage):
         notes.insert(1, _cause('the port varies, too; the first to vary', tf2, across.cause))
     else:
       differences = tuple(_difference(v, tf1, tf2, across) for v in tf2_varies)
-      inconclusive = _other_in_other_orders(tf1)
-    if tf1.races and not inconclusive:
-      blind_spots.append(_race_without_effect(tf1))
+      if tf1.races:
+        blind_spots.append(_other_in_other_orders(tf1) or _race_without_effect(tf1))
     return Findings(
       Compared(
         tf1.tensors + tf2.tensors, tf1.elements + tf2.elements, blind_spots=len(blind_spots)
@@ -81,16 +80,16 @@ def _reference_varies(varying: Sequence[Variation]) -> str:
 
 
 def _other_in_other_orders(tf1: SideRepetitions) -> str:
-  """Returns that the reference may not repeat itself, since it races; '' where it does not."""
+  """Returns that the reference may not repeat itself, since it races; '' where that is the same."""
   if not tf1.by_order:
     return ''
   order, varying = tf1.by_order[0]
   worst = max(varying, key=_amount)
   count = f'{len(varying)} tensors differ' if len(varying) > 1 else '1 tensor differs'
   return (
-    'the TF1 side is not deterministic, which is not the fault of the port: '
+    'the TF1 side may not repeat itself, which is not the fault of the port: '
     f'{unordered(tf1.races)}. Run {order}, {count} from a run {PROGRAM}, most {worst}: '
-    f'{_size(worst)}; order them with tf.control_dependencies'
+    f'{_size(worst, "from order to order")}; order them with tf.control_dependencies'
   )
 
 
@@ -150,10 +149,10 @@ def _difference(
   )
 
 
-def _size(variation: Variation) -> str:
+def _size(variation: Variation, between: str = 'from run to run') -> str:
   if variation.other:
     return variation.other
-  text = f'{variation.share} elements differ from run to run'
+  text = f'{variation.share} elements differ {between}'
   if math.isnan(variation.greatest_absolute):
     return text
   return (

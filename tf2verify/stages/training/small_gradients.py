@@ -87,7 +87,9 @@ def updates_apart(before: Steps, after: Steps, left: Left, share: float = _APART
   of_all = gradients.pop('', 0.0)  # by which a norm of all moves the others
   found = []
   for name, pair in _updates(after).items():
-    start, known = earlier.get(name), left(pair)
+    known, began = left(pair), earlier.get(name)
+    # Elements that are rounding alone have those of tf1 before the step as well as after it.
+    start = None if began is None else left(began)
     if start is None or known is None:
       continue
     one, other = (
