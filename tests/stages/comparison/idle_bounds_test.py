@@ -179,7 +179,7 @@ class Annealed(Quantized, abc.ABC):
 class IdleBoundsTest(absltest.TestCase):
   def test_a_recorded_graph_that_does_not_run_here_is_told(self):
     refused = NotApplicable('the recorded graph is not run here')
-    with mock.patch.object(proving, 'idle_bounds', side_effect=refused):
+    with mock.patch.object(proving, 'one_sided', side_effect=refused):
       found = _found()
     self.assertIs(found.status, Status.PASSED)
     (said,) = (one for one in found.blind_spots if 'were not looked for' in one)

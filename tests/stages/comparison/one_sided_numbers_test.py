@@ -2,6 +2,7 @@
 
 import abc
 import types
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +12,7 @@ from tests.stages.comparison.idle_bounds_test import Quantized
 from tf2verify import Status, verify
 from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord
 from tf2verify.stages.comparison.one_sided_numbers import one_sided_numbers
+from tf2verify.stages.comparison.tried_bounds import TriedBounds
 
 v1 = tf.compat.v1
 _NOT_PROVEN = 'and not all operations are proven'
@@ -41,7 +43,7 @@ def _kept(is_kept):
 
 class OneSidedNumbersTest(parameterized.TestCase):
   @parameterized.named_parameters(
-    ('epsilon', _inverse(1e-10), _inverse(1e-12), 'tf1 has the number 1e-10 at', 'has 1e-12 at'),
+    ('epsilon', _inverse(1e-10), _inverse(1e-12), 'tf1 has AddV2 with 1e-10 at', 'with 1e-12 at'),
     (
       'strict',
       _kept(lambda net: net < 100.0),
@@ -127,7 +129,7 @@ class OneSidedNumbersTest(parameterized.TestCase):
       proof = types.SimpleNamespace(
         tf1=_compared_with(bounds[0]), tf2=_compared_with(bounds[1]), targets=()
       )
-      said = one_sided_numbers(proof, (None, None))
+      said = one_sided_numbers(proof, mock.create_autospec(TriedBounds))
       self.assertEqual(' < -0.99 at' in ' '.join(said), is_said, said)
       self.assertLen(said, int(is_said))
 

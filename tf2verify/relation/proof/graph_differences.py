@@ -68,8 +68,8 @@ class _Granted:
 
 def unlike(
   proof: Proof, variables: Variables, targets: Collection[str] | None = None
-) -> list[Unlike]:
-  """Returns the operations at which two graphs begin to differ.
+) -> tuple[list[Unlike], Proof]:
+  """Returns the operations at which two graphs begin to differ, and what is proven without them.
 
   Only those are returned after which the graphs go on alike: were they the same, what reads them
   would be proven. So a spelling that no rule knows is not taken for a difference.
@@ -81,18 +81,18 @@ def unlike(
   """
   found, after = explained(proof, variables, targets)
   if proof.states is not NO_STATES:
-    return found
+    return found, after
   places = {(pair.tf1, pair.tf2) for pair in found}
   more = [
     pair for pair in (*ties(after), *unlike_bounds(after)) if (pair.tf1, pair.tf2) not in places
   ]
-  return [*found, *more[: _MOST - len(found)]]
+  return [*found, *more[: _MOST - len(found)]], after
 
 
 def explained(
   proof: Proof, variables: Variables, targets: Collection[str] | None = None
 ) -> tuple[list[Unlike], Proof]:
-  """Returns what `unlike` does, and what is proven if all of it is taken for the same."""
+  """Returns what `unlike` does, of what is proven if all of it is taken for the same."""
   search = _Search(proof, variables, targets)
   # Terms have their numbers from what was granted before: these come last.
   stages: Sequence[Proposed] = (candidates, functools.partial(told_apart, known={}), _of_terms)

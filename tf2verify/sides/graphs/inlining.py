@@ -14,6 +14,7 @@ from tf2verify.tensorflow_internals import graphs
 BRANCHES = {True: 'tf2verify_then', False: 'tf2verify_else'}
 # Passes on what a condition has chosen. TensorFlow has it nowhere before Grappler.
 KEPT_CHOICE = 'Snapshot'
+_DECIDED = '/tf2verify_decided'
 _CHOSEN = re.compile(r'/tf2verify_chosen_(\d+)$')
 _LAST_NUMBER = re.compile(r'_\d+$')
 _PLACES = re.compile(rf'/({"|".join(BRANCHES.values())}|{rounds.WORD}\d+)/')
@@ -22,6 +23,16 @@ _PLACES = re.compile(rf'/({"|".join(BRANCHES.values())}|{rounds.WORD}\d+)/')
 def choice_name(condition: str, number: int) -> str:
   """Returns the name of what passes a result of a condition on, a name that no branch has."""
   return f'{condition}/tf2verify_chosen_{number}'
+
+
+def decision_name(condition: str) -> str:
+  """Returns the name of what passes on the tensor that decides a condition."""
+  return f'{condition}{_DECIDED}'
+
+
+def is_decision(name: str) -> bool:
+  """Returns whether an operation passes on what decides a condition."""
+  return name.endswith(_DECIDED)
 
 
 def condition_of(name: str) -> str:

@@ -34,6 +34,7 @@ class ReadNumber:
 
   line: SourceLine | None  # of the user's that reads it
   of_counts: bool  # whether it follows from counts of steps alone
+  tensor: str  # its name in the graph
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +84,7 @@ class NumbersRead:
     if found is None:
       if self._evaluate is None or len(self._known) >= _MOST:
         raise CannotBeRead(f'the value of {tensor.name} is not known while the graph is traced')
-      self.of_this_run.append(ReadNumber(user_line(), _follows_from_counts(tensor)))
+      self.of_this_run.append(ReadNumber(user_line(), _follows_from_counts(tensor), tensor.name))
       with tf.init_scope():
         found = self._evaluate(tensor, self.feeds)
     self._known[id(tensor)] = tensor, found
@@ -99,7 +100,7 @@ class NumbersRead:
     outer = next((one for one, inner in self._graph.captures if inner is handle), None)
     if self._evaluate is None or outer is None:
       raise CannotBeRead(f'{tensor.name} is no number of the graph that is traced')
-    self.of_this_run.append(ReadNumber(user_line(), of_counts=False))
+    self.of_this_run.append(ReadNumber(user_line(), False, tensor.name))
     with tf.init_scope():
       found = tf.raw_ops.ReadVariableOp(resource=outer, dtype=tensor.dtype).numpy()
     self._known[id(tensor)] = tensor, found

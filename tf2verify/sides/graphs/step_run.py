@@ -13,7 +13,7 @@ from tf2verify.records.op_graph import VARIABLE
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.extraction import behind
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
-from tf2verify.sides.graphs.inlining import condition_of, with_output
+from tf2verify.sides.graphs.inlining import condition_of, is_decision, with_output
 from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun
@@ -33,6 +33,7 @@ MINIMIZED_TARGET = 'loss (minimized)'
 RATE_TARGET = 'learning rate (of the step)'
 # What both sides call their count of steps.
 COUNT = 'global step (count)'
+_DECISION = 'decision '
 
 
 def gradient_target(variable: str) -> str:
@@ -48,6 +49,11 @@ def applied_target(variable: str) -> str:
 def update_target(variable: str) -> str:
   """Returns how the value of a variable, or of state, after the step is called."""
   return f'update of {variable}'
+
+
+def is_decision_target(name: str) -> bool:
+  """Returns whether a target is what decides which operations of a step run."""
+  return name.startswith(_DECISION)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -240,9 +246,11 @@ def numbers_by_count(step: StepGraph) -> dict[str, np.ndarray]:
   return {name: value for name, value in zip(names, values, strict=True) if is_number(value)}
 
 
-def step_run(step: StepGraph, shows_choices: bool = False) -> GraphRun:
+def step_run(
+  step: StepGraph, shows_choices: bool = False, shows_decisions: bool = False
+) -> GraphRun:
   """Returns a run of a step; see `StepRun`."""
-  return StepRun(step, shows_choices=shows_choices).run
+  return StepRun(step, shows_choices=shows_choices, shows_decisions=shows_decisions).run
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -271,6 +279,7 @@ class StepRun:
     change: Callable[[Any], None] | None = None,
     targets_only: bool = False,
     shows_choices: bool = False,
+    shows_decisions: bool = False,
   ) -> None:
     """Makes the graph.
 
@@ -279,6 +288,8 @@ class StepRun:
       change: changes its graph, in which nothing is written any more, before it is run.
       targets_only: whether other operations are left out of the records.
       shows_choices: whether numbers that conditions have chosen are operations, see `GraphReader`.
+      shows_decisions: whether what decides which branches are taken, and numbers that Python has
+        read, are targets; see `is_decision_target`.
 
     Raises:
       WrittenOtherwise: a variable is written in a way that cannot be taken apart.
@@ -305,6 +316,8 @@ class StepRun:
       Target(update_target(names[op_name]), (tensor if ':' in tensor else f'{tensor}:0',))
       for op_name, tensor in known.after.items()
     ]
+    if shows_decisions:
+      updates += _decisions(step, graph)
     read_graph = reader.read_targets if targets_only else reader.read
     op_graph = read_graph([*step.targets, *updates], (), step.side)
     op_graph = dataclasses.replace(op_graph, is_of_one_step=bool(step.numbers_read))
@@ -327,6 +340,18 @@ class StepRun:
       return False
     self.run.restart(dataclasses.replace(self._start, step=step), _feeds(step))
     return True
+
+
+def _decisions(step: StepGraph, graph: tf.Graph) -> list[Target]:
+  """Returns what decides which operations of a step run, as targets that one side alone has."""
+  ops = graph.get_operations()
+  tensors = [op.outputs[0].name for op in ops if is_decision(op.name)]
+  there = {op.name for op in ops}
+  tensors += [n.tensor for n in step.numbers_read if op_name_of(n.tensor) in there]
+  return [
+    Target(f'{_DECISION}{number} of {step.side}', (tensor,))
+    for number, tensor in enumerate(dict.fromkeys(tensors))
+  ]
 
 
 def _imported(step: StepGraph, graph_def: Any) -> tuple[tf.Graph, _Start]:

@@ -31,7 +31,8 @@ def with_taken_branches(
     evaluate: returns the values of some of its tensors, by name.
     passes_on: whether what a condition yields can still be asked for by its name.
     marks_choices: whether a number that a condition has chosen passes an operation of type
-      `inlining.KEPT_CHOICE`; another step may choose another one.
+      `inlining.KEPT_CHOICE`, as another step may choose another one; and whether what decides a
+      condition is passed on by an operation of a `decision_name`.
   """
   for number in range(_MOST_ROUNDS):
     conditions = [node for node in graph_def.node if node.op in CONDITIONS]
@@ -40,6 +41,9 @@ def with_taken_branches(
     values = evaluate([inlining.with_output(node.input[0]) for node in conditions])
     library = {function.signature.name: function for function in graph_def.library.function}
     outputs: dict[str, list[str]] = {}
+    if marks_choices:
+      for node in conditions:
+        _mark_decision(graph_def, node)
     for node, value in zip(conditions, values, strict=True):
       is_true = bool(np.asarray(value).any())
       branch = node.attr['then_branch' if is_true else 'else_branch'].func.name
@@ -68,6 +72,12 @@ def _ready(graph_def: Any, condition: Any) -> str:
   node = graph_def.node.add(name=f'{condition.name}/tf2verify_ready', op='NoOp')
   node.input.extend(f'^{name}' for name in read)
   return str(node.name)
+
+
+def _mark_decision(graph_def: Any, condition: Any) -> None:
+  node = graph_def.node.add(name=inlining.decision_name(condition.name), op='Identity')
+  node.input.append(condition.input[0])
+  node.attr['T'].type = condition.attr['Tcond'].type
 
 
 def _marked(

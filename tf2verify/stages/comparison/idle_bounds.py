@@ -8,16 +8,24 @@ is with a choice (`tf.where(norm > 0, w / norm, 1)`) of which a run takes one si
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.patterns.known_values import constant_or_number, same_everywhere
 from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
-from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates
+from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.step_run import is_decision_target
+from tf2verify.stages.comparison.quantities import (
+  Quantity,
+  comparisons_behind,
+  quantities,
+  roots,
+)
 from tf2verify.stages.comparison.tried_bounds import TriedBounds
 
 _MINIMUM, _MAXIMUM = 'Minimum', 'Maximum'
@@ -40,18 +48,21 @@ _Known = tuple[str, float | None]  # with a number that is not seen
 
 
 def idle_bounds(
-  proof: Proof, runs: tuple[GraphRun, GraphRun], states: StepStates = NO_STATES
+  proof: Proof,
+  runs: tuple[GraphRun, GraphRun],
+  tried: TriedBounds,
+  told: Collection[SourceLine] = (),
 ) -> list[str]:
   """Returns a sentence for each bound that does nothing in a run, and that one side alone has.
 
   Args:
     proof: of the graphs of the run.
     runs: of both sides, at inputs at which they agree.
-    states: of a training step, the variables that follow from how many steps were taken.
+    tried: of both.
+    told: lines of which is told already that they differ.
   """
   sides = proof.tf1, proof.tf2
   partners = _Partners((proof.tf1.graph, proof.tf2.graph), runs)
-  tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets, states)
   alone: list[_Idle] = []
   for number, (side, run) in enumerate(zip(sides, runs, strict=True)):
     # A line in a loop of Python makes an operation in each round, and may do nothing in the first.
@@ -59,7 +70,7 @@ def idle_bounds(
     for position in sorted(side.tested):
       op = side.graph.ops[position]
       bound = _bound(side.graph, op)
-      if bound is None or partners.has(number, position, bound):
+      if bound is None or op.source in told or partners.has(number, position, bound):
         continue
       where = 'an unknown line' if op.source is None else str(op.source)
       places.setdefault((where, bound), []).append(position)
@@ -69,11 +80,11 @@ def idle_bounds(
         continue
       if not all(map(functools.partial(tried.is_on_both_sides, number), ops, idle)):
         alone.append(_Idle(number, where, bound, _share(side.graph, run, ops, bound)))
-  told: dict[tuple[int, str], list[str]] = {}
+  found: dict[tuple[int, str], list[str]] = {}
   for one in alone:
     if not any(one.is_reached_with(other) for other in alone):
-      told.setdefault((one.side, one.where), []).append(_text(one.bound))
-  return [_said(number, bounds, where) for (number, where), bounds in told.items()][:_MOST]
+      found.setdefault((one.side, one.where), []).append(_text(one.bound))
+  return [_said(number, bounds, where) for (number, where), bounds in found.items()][:_MOST]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,9 +138,15 @@ class _Partners:
     self._graphs, self._runs = graphs, runs
     self._known = [_bounds(graph) for graph in graphs]
     self._alone: dict[tuple[int, _Bound], frozenset[int]] = {}
+    self._decided: dict[int, list[tuple[frozenset[str], list[Quantity]]]] = {}
 
   def has(self, side: int, position: int, bound: _Bound) -> bool:
-    """Returns whether the other side has a bound, of several alike as many of them."""
+    """Returns whether the other side has a bound, of several alike as many of them.
+
+    Or whether what it bounds decides there which operations run.
+    """
+    if self._is_of_decision(side, position):
+      return True
     if not _is_among(bound, self._known[1 - side]):
       return False
     if not self._graphs[side].ops[position].outputs[0][0].startswith('float'):
@@ -137,6 +154,36 @@ class _Partners:
     if (side, bound) not in self._alone:
       self._alone[side, bound] = self._without_partner(side, bound)
     return position not in self._alone[side, bound]
+
+  def _is_of_decision(self, side: int, position: int) -> bool:
+    others = self._decisions(1 - side)
+    if not others:
+      return False
+    graph, op = self._graphs[side], self._graphs[side].ops[position]
+    own = [position]
+    if family(op.op_type) == _CHOICE:
+      own = comparisons_behind(graph, [op.inputs[0][0]])
+    held = quantities(graph, self._runs[side], own)
+    read = roots(graph, own)
+    return any(
+      (read == of and (not known or not all(one.number for one in (*held, *known))))
+      or any(one.is_reached_with(other) for one in held for other in known)
+      for of, known in others
+    )
+
+  def _decisions(self, side: int) -> list[tuple[frozenset[str], list[Quantity]]]:
+    """Returns what decides which operations of a side run: what it follows from, and its values.
+
+    Of a number that Python reads, what it is compared with is not known.
+    """
+    if side not in self._decided:
+      graph = self._graphs[side]
+      ends = [n for name, n in graph.targets().items() if is_decision_target(name)]
+      behind = [n for end in ends for n in comparisons_behind(graph, [end]) or [end]]
+      self._decided[side] = [
+        (roots(graph, [n]), quantities(graph, self._runs[side], [n])) for n in behind
+      ]
+    return self._decided[side]
 
   def _without_partner(self, side: int, bound: _Bound) -> frozenset[int]:
     """Returns the bounds of a side that are alike and of which the other side has fewer."""

@@ -7,12 +7,13 @@ one. That one side has such a number and the other one has another can be seen a
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.gradient_names import is_of_gradient
 from tf2verify.relation.op_pairs import family
@@ -94,18 +95,24 @@ class _Trait:
 _Found = tuple[_Trait, OpRecord]
 
 
-def one_sided_numbers(proof: Proof, runs: tuple[GraphRun, GraphRun]) -> list[str]:
+def one_sided_numbers(
+  proof: Proof, tried: TriedBounds, told: Collection[SourceLine] = ()
+) -> list[str]:
   """Returns a sentence for each number, or kind of operation, that one side alone has.
 
   Args:
     proof: of graphs whose results agree.
-    runs: of both.
+    tried: of runs of both.
+    told: lines of which is told already that they differ.
   """
   sides = proof.tf1, proof.tf2
-  tried = TriedBounds((proof.tf1.graph, proof.tf2.graph), runs, proof.targets)
   known = [list(_all_traits(side.graph)) for side in sides]
   tested = [
-    [one for one in _traits(side.graph, sorted(side.tested)) if not _is_of_gradient(*one)]
+    [
+      (trait, op)
+      for trait, op in _traits(side.graph, sorted(side.tested))
+      if op.source not in told and not _is_of_gradient(trait, op)
+    ]
     for side in sides
   ]
   said: dict[frozenset[str], str] = {}

@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from tf2verify.diagnosis.patterns.gradient_paths import own_gradients
 from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.proven import GraphDifference, Proven
 from tf2verify.relation.layouts import in_own_layout, in_step
+from tf2verify.relation.proof.difference_pairs import Unlike
 from tf2verify.relation.proof.difference_sizes import unlike_sizes
 from tf2verify.relation.proof.graph_differences import unlike
 from tf2verify.relation.proof.held_variables import Held, PairedVariables
@@ -23,9 +25,8 @@ from tf2verify.sides.tf1.effects import operations_run
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.idle_bounds import idle_bounds
 from tf2verify.stages.comparison.made_up_for import is_made_up_for
-from tf2verify.stages.comparison.one_sided_numbers import one_sided_numbers
+from tf2verify.stages.comparison.one_sided import one_sided
 from tf2verify.stages.comparison.proof_records import (
   difference_records,
   gradient_stops,
@@ -247,7 +248,7 @@ def compared(
     apart = prove(tf1, tf2, variables, targets, states=states, in_rounds=True)
     proof = apart if _open(apart) < _open(proof) else proof
     searched = searched if proof.tested and len(proof.terms) > _LONG else proof
-  found = unlike(searched, variables, targets)
+  found, explained = unlike(searched, variables, targets)
   # In a step all sizes are those of the forward pass, which was related before.
   sizes = [] if states is not NO_STATES else list(unlike_sizes(proof))
   stopped = tuple(gradient_stops(proof)) if name == LOSSES else ()
@@ -257,17 +258,25 @@ def compared(
     try:
       with runs() as both:
         found = [pair for pair in found if not is_made_up_for(searched, pair, both)]
-        idle = tuple(idle_bounds(proof, both, states)) if looks_for_idle and not found else ()
-        idle += tuple(one_sided_numbers(proof, both)) if looks_for_idle and not found else ()
-        if looks_for_idle:  # inputs were tried with the forward pass
+        if looks_for_idle:
+          # What follows from differences that are known is not told again.
+          left, lines = (explained, _lines(searched, found)) if found else (proof, [])
+          idle = tuple(one_sided(left, both, states, lines))
+          # Inputs were tried with the forward pass.
           looked_at = is_label if name == LOSSES else lambda place: not is_label(place)
           idle += tuple(uniform_decisions(proof, both, looked_at, conditions=not found))
     except NotApplicable as error:  # a recorded graph may not run here
-      idle = (_not_looked_for(error),) if looks_for_idle and not found else ()
+      idle = (_not_looked_for(error),) if looks_for_idle else ()
   differences = difference_records(proof, [*found, *sizes])
   return Related(
     proven_record(proof, name, time.perf_counter() - start), differences, stopped, idle
   )
+
+
+def _lines(proof: Proof, found: Sequence[Unlike]) -> list[SourceLine | None]:
+  """Returns the lines of operations that differ."""
+  sides = (proof.tf1.graph, [pair.tf1 for pair in found]), (proof.tf2.graph, [p.tf2 for p in found])
+  return [graph.ops[n].source for graph, positions in sides for n in positions]
 
 
 def _not_looked_for(error: NotApplicable) -> str:

@@ -86,7 +86,7 @@ class TriedBounds:
       reached = [ones for ones in given if not is_idle(self._runs[side], ones[side])][
         :_MOST_REACHED
       ]
-      if reached and all(map(self._agree, reached)):
+      if reached and all(map(self.agree, reached)):
         return True
     return False
 
@@ -155,8 +155,12 @@ class TriedBounds:
       self._values = one, other
     return self._values
 
-  def _agree(self, given: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]) -> bool:
-    """Returns whether results agree that change with what is given."""
+  def agree(self, given: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]) -> bool:
+    """Returns whether results agree that change with what is given.
+
+    Args:
+      given: values of each side's tensors by name, in place of what its graph computes.
+    """
     before, after = self._results(({}, {})), self._results(given)
     if before is None or after is None:
       return False

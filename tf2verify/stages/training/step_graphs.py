@@ -158,7 +158,11 @@ class StepGraphs:
     return self._traced(self.number)(_values(reference)).step
 
   def runs(
-    self, tf1: StepGraph, tf2: StepGraph, shows_choices: bool = False
+    self,
+    tf1: StepGraph,
+    tf2: StepGraph,
+    shows_choices: bool = False,
+    shows_decisions: bool = False,
   ) -> tuple[GraphRun, GraphRun]:
     """Returns runs of both, to be asked for any tensor; see `step_run`.
 
@@ -167,11 +171,11 @@ class StepGraphs:
       NotTraceable: one of the port is.
     """
     try:
-      one = step_run(_settled(tf1, tf2), shows_choices=shows_choices)
+      one = step_run(_settled(tf1, tf2), shows_choices, shows_decisions)
     except WrittenOtherwise as error:
       raise NotApplicable(f'the train op of tf1 is not examined: {error}') from error
     try:
-      return one, step_run(tf2, shows_choices=shows_choices)
+      return one, step_run(tf2, shows_choices, shows_decisions)
     except WrittenOtherwise as error:
       one.close()
       raise NotTraceable(str(error)) from error

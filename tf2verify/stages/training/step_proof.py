@@ -17,7 +17,7 @@ from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.numbers_read import ReadNumber
-from tf2verify.sides.graphs.step_run import StepGraph
+from tf2verify.sides.graphs.step_run import StepGraph, is_decision_target
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
@@ -62,12 +62,13 @@ class RelatedStep:
       NotTraceable: it cannot be traced, or Python reads numbers of it: with others, the step may
         be another one.
     """
-    if self._port.numbers_read:
-      raise NotTraceable(_numbers_read(self._port.numbers_read))
-    return self._port
+    if self.port.numbers_read:
+      raise NotTraceable(_numbers_read(self.port.numbers_read))
+    return self.port
 
   @functools.cached_property
-  def _port(self) -> StepGraph:
+  def port(self) -> StepGraph:
+    """The port's as it is traced, which may be that of these values alone."""
     return self.graphs.of_tf2(self.tf1)
 
 
@@ -141,13 +142,31 @@ def relate(step: RelatedStep, comparison: Comparison) -> Proven:
 
 
 def _related(step: RelatedStep, name: str, start: float) -> Related:
-  tf1, tf2 = step.tf1, step.tf2
-  for graph in (tf1, tf2):
-    if any(node.op in _CONDITIONS for node in graph.graph_def.node):
-      return not_related(
-        name, 'values decide which operations of the step run, so that other steps differ', start
-      )
-  one, other = step.graphs.runs(tf1, tf2)
+  reason = _why_of_these_values(step)
+  if not reason:
+    return _of_graphs(step, name, start)
+  # Of the branches that are taken, and what decides that, nothing is proven for other values. But
+  # what one side alone has can be seen.
+  found = attempted(name, start, lambda: _of_graphs(step, name, start, shows_decisions=True))
+  reasons = filter(None, (reason, found.proven.reason))
+  return dataclasses.replace(found, proven=not_related(name, '; '.join(reasons), start).proven)
+
+
+def _why_of_these_values(step: RelatedStep) -> str:
+  """Returns why a step from other values may run other operations; '' where it does not."""
+  if step.port.numbers_read:
+    return _numbers_read(step.port.numbers_read)
+  nodes = [node for graph in (step.tf1, step.port) for node in graph.graph_def.node]
+  if any(node.op in _CONDITIONS for node in nodes):
+    return 'values decide which operations of the step run, so that other steps differ'
+  return ''
+
+
+def _of_graphs(
+  step: RelatedStep, name: str, start: float, shows_decisions: bool = False
+) -> Related:
+  tf1, tf2 = step.tf1, step.port
+  one, other = step.graphs.runs(tf1, tf2, shows_decisions=shows_decisions)
   try:
     runs = contextlib.nullcontext((one, other))
     return _compared(step, (tf1, one.op_graph), (tf2, other.op_graph), name, start, lambda: runs)
@@ -181,6 +200,7 @@ def _compared(
   theirs = {aliases.get(target, target) for target in tf2[1].targets()}
   # What one side alone keeps is compared where both sides have it, or noted where only one has.
   targets = [target for target in tf1[1].targets() if target in theirs]
+  targets += [n for _, graph in (tf1, tf2) for n in graph.targets() if is_decision_target(n)]
   return compared(tf1[1], tf2[1], variables, name, start, targets, states, runs)
 
 
