@@ -4,7 +4,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tests.stages.losses.loss_lines_test import line_of
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.inlining import decision_name, is_decision, operation
 from tf2verify.sides.graphs.taken_branches import with_taken_branches
 from tf2verify.sides.graphs.user_sources import user_source
 
@@ -50,6 +50,30 @@ class TakenBranchesTest(absltest.TestCase):
         graph_def, found = self.result(x, y)
         self.assertEqual(found, expected)
         self.assertNoCommonElements({node.op for node in graph_def.node}, {'If', 'StatelessIf'})
+
+  def test_what_decides_is_passed_on_where_another_condition_yields_it(self):
+    with tf.Graph().as_default() as graph:
+      x = v1.placeholder(tf.float32, [], 'x')
+      is_due = v1.cond(x > 0.0, lambda: x > 5.0, lambda: tf.constant(False))
+      v1.cond(is_due, lambda: x * 2.0, lambda: x, name='outer')
+    graph_def = graph.as_graph_def()
+
+    def evaluate(tensors):
+      with tf.Graph().as_default() as copy:
+        tf.import_graph_def(graph_def, name='')
+      with v1.Session(graph=copy) as session:
+        return session.run(list(tensors), {'x:0': 7.0})
+
+    with_taken_branches(graph_def, evaluate, marks_choices=True)
+    names = [node.name for node in graph_def.node if is_decision(node.name)]
+    self.assertLen(names, 2)
+    self.assertIn(decision_name('outer'), names)
+    self.assertEqual(list(evaluate([f'{name}:0' for name in names])), [True, True])
+
+  def test_conditions_that_are_not_to_be_replaced_stay(self):
+    graph_def = self.graph.as_graph_def()
+    with_taken_branches(graph_def, lambda tensors: [], is_replaced=lambda node: False)
+    self.assertNotEmpty([node for node in graph_def.node if node.op in ('If', 'StatelessIf')])
 
   def test_a_branch_begins_after_what_the_condition_reads(self):
     """TensorFlow lets the condition itself wait for nothing that its predicate has waited for."""

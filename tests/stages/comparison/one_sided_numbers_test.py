@@ -112,6 +112,33 @@ class OneSidedNumbersTest(parameterized.TestCase):
     self.assertNotIn('has the ', said)
     self.assertNotIn('has no such', said)
 
+  def test_beside_another_difference_of_the_graphs(self):
+    """Which is known, with both lines, and explains nothing of what comes elsewhere."""
+
+    class Two(Quantized, abc.ABC):
+      def tf1_end(self, net):
+        return tf.cast(tf.cast(tf.abs(net) * 40.0 + 0.5, tf.int32), tf.float32)
+
+      def port_end(self, net):
+        return tf.round(tf.abs(net) * 40.0)
+
+      def build_tf1_graph(self, inputs, training):
+        kept = tf.minimum(inputs, 5e4)
+        return {'codes': super().build_tf1_graph(inputs, training), 'kept': kept}
+
+      def make_tf2_layer(self):
+        port = super().make_tf2_layer()
+        call = port.call
+        port.call = lambda inputs: {'codes': call(inputs), 'kept': tf.minimum(inputs, 4e4)}
+        return port
+
+    verdict = verify(Two, ['zero_randomness'])
+    stage = next(one for one in verdict.stages if one.stage == 'zero_randomness')
+    self.assertIs(stage.status, Status.PASSED, stage.to_text())
+    said = ' '.join(stage.blind_spots)
+    self.assertIn('the constant of Minimum is ', said)
+    self.assertIn('the port has the operation Round at', said)
+
   def test_of_several_bounds_that_are_alike_one_is_left_out(self):
     def tf1_end(net):
       return tf.nn.relu6(1.5 * net) + tf.nn.relu6(-0.7 * net) + tf.nn.relu6(0.3 * net)

@@ -1,6 +1,7 @@
 """Steps of which values decide what runs: what one side alone has in branches that are taken."""
 
 import abc
+import functools
 
 import keras
 import numpy as np
@@ -12,7 +13,7 @@ from tests.stages.losses.loss_lines_test import line_of
 from tf2verify import Status
 
 v1 = tf.compat.v1
-_EVERY, _RATE = 2, 0.05
+_RATE = 0.05
 _SAID = 'make the port the same as tf1'
 
 
@@ -23,11 +24,12 @@ class Accumulated(tf2verify.EquivalenceCase, abc.ABC):
     threshold: of a norm, in the port.
     most: of the norm of a gradient, likewise.
     least: likewise.
+    every: which steps update.
     reads: whether Python asks for numbers.
   """
 
   training_steps_to_take = 4
-  threshold, most, least, reads = 0.0, 50.0, 1e-3, False
+  threshold, most, least, every, reads = 0.0, 50.0, 1e-3, 2, False
 
   def build_tf1_graph(self, inputs, training):
     return v1.layers.dense(inputs, 3, name='q')
@@ -54,7 +56,7 @@ class Accumulated(tf2verify.EquivalenceCase, abc.ABC):
     count = v1.train.get_or_create_global_step()
     added = [v1.assign_add(a, g) for a, g in zip(sums, gradients, strict=True)]
     with tf.control_dependencies([*added, v1.assign_add(count, 1)]):
-      is_due = tf.equal(tf.math.floormod(count.read_value(), _EVERY), 0)
+      is_due = tf.equal(tf.math.floormod(count.read_value(), self.every), 0)
 
     def apply():
       updates = []
@@ -82,7 +84,7 @@ class Accumulated(tf2verify.EquivalenceCase, abc.ABC):
     for total, gradient in zip(optimizer['sums'], tape.gradient(loss, variables), strict=True):
       total.assign_add(gradient)
     optimizer['count'].assign_add(1)
-    if optimizer['count'] % _EVERY:
+    if optimizer['count'] % self.every:
       return loss
     for variable, total in zip(variables, optimizer['sums'], strict=True):
       variable.assign_sub(self.change(variable, tf.convert_to_tensor(total)))
@@ -99,8 +101,39 @@ class Accumulated(tf2verify.EquivalenceCase, abc.ABC):
     return rate * gradient
 
 
-def _found(**changed):
-  case = type('Case', (Accumulated,), changed)
+class Chosen(Accumulated, abc.ABC):
+  """A gradient that is shortened in a branch, which no step takes.
+
+  Attributes:
+    length: to which it is shortened in the port.
+  """
+
+  length = 50.0
+
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    updates = []
+    for gradient, variable in zip(tf.gradients(loss, variables), variables, strict=True):
+      norm = tf.norm(gradient)
+      short = functools.partial(lambda one, norm: one * (50.0 / norm), gradient, norm)
+      shorter = tf.cond(norm > 50.0, short, functools.partial(tf.identity, gradient))
+      updates.append(v1.assign_sub(variable, _RATE * shorter))
+    return tf.group(*updates)
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    variables = [one.value for one in layer.trainable_variables]
+    for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+      norm = tf.norm(gradient)
+      if norm > 50.0:
+        gradient = gradient * (self.length / norm)
+      variable.assign_sub(_RATE * gradient)
+    return loss
+
+
+def _found(base=Accumulated, **changed):
+  case = type('Case', (base,), changed)
   return tf2verify.verify(case, ['training_steps']).stages[-1]
 
 
@@ -129,6 +162,13 @@ class StepsAsTakenTest(parameterized.TestCase):
       'and 1e-05 in the port at',
       'self.least',
     ),
+    (
+      'step_that_is_not_the_second',
+      {'threshold': 0.01, 'every': 3},
+      'tf1 has > 0 at',
+      'has > 0.01 at',
+      'self.threshold',
+    ),
     ('clipping', {'most': 60.0}, 'tf1 has Maximum with 50 at', 'has > 60 at', 'self.most:'),
   )
   def test_another_number_in_a_branch_is_named(self, changed, tf1, port, text):
@@ -138,6 +178,17 @@ class StepsAsTakenTest(parameterized.TestCase):
     self.assertIn(tf1, said)
     self.assertIn(port, said)
     self.assertIn(f'steps_as_taken_test.py:{line_of(Accumulated.change, text)}', said)
+
+  def test_branches_that_write_nothing_are_related_both(self):
+    found = _found(Chosen)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertTrue(found.proven.is_whole, found.to_text())
+    found = _found(Chosen, length=40.0)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertFalse(found.proven.is_whole)
+    (said,) = (one for one in found.blind_spots if _SAID in one)
+    self.assertIn('is 50 in tf1 at', said)
+    self.assertIn('40 in the port at', said)
 
 
 if __name__ == '__main__':

@@ -24,6 +24,7 @@ from tf2verify.relation.proof.witnesses import same_function, told_apart
 
 _MOST = 6
 _OUTPUT = 'output '
+_CONDITIONS = ('If', 'StatelessIf')
 _COMPARISONS = ('Greater', 'GreaterEqual', 'Less', 'LessEqual')
 # Each relates the graphs once more.
 _MOST_TRIALS = 16
@@ -97,7 +98,10 @@ def explained(
   # Terms have their numbers from what was granted before: these come last.
   stages: Sequence[Proposed] = (candidates, functools.partial(told_apart, known={}), _of_terms)
   if proof.states is not NO_STATES:
-    stages = (_pairs_of_steps,)
+    # What is in a branch is a term, and no operation of the graph.
+    graphs = proof.tf1.graph, proof.tf2.graph
+    chooses = any(op.op_type in _CONDITIONS for graph in graphs for op in graph.ops)
+    stages = (_pairs_of_steps, _of_terms) if chooses else (_pairs_of_steps,)
   else:
     # What reads the same with another number or attribute; then, what only looks different.
     search.alone(pairs)

@@ -135,6 +135,8 @@ class StepGraph:
   # Numbers that follow from counts of steps and are constants, by the names of operations: where
   # Python has read the count of the other side, that has constants in their place.
   settled: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+  # Whether conditions that write nothing stay, instead of the branches that are taken.
+  keeps_choices: bool = False
   # Of this graph, from whatever values the step starts.
   rewritten: Rewritten = dataclasses.field(default_factory=Rewritten)
 
@@ -149,19 +151,15 @@ def _rewritten(step: StepGraph) -> _Made:
     choices.append(_Choice(part, tuple(tensors), _truths(values)))
     return values
 
-  with_taken_branches(graph_def, evaluate, marks_choices=True)
+  is_replaced = _write_of(graph_def) if step.keeps_choices else bool
+  with_taken_branches(graph_def, evaluate, marks_choices=True, is_replaced=is_replaced)
   return without_state(graph_def, step.variables.keys()), tuple(choices)
 
 
 def writing_branches(step: StepGraph) -> dict[str, bool]:
   """Returns the conditions of a step of which a branch writes variables, with what they are."""
-  library = {function.signature.name: function for function in step.graph_def.library.function}
-  found = [
-    node
-    for node in step.graph_def.node
-    if node.op in CONDITIONS
-    and any(_writes(library, node.attr[f'{one}_branch'].func.name) for one in ('then', 'else'))
-  ]
+  writes = _write_of(step.graph_def)
+  found = [node for node in step.graph_def.node if node.op in CONDITIONS and writes(node)]
   if not found:
     return {}
   truths = _truths(values_of(step, [with_output(node.input[0]) for node in found]))
@@ -187,6 +185,14 @@ def _with_handles(step: StepGraph) -> Any:
 
 def _part(step: StepGraph, graph_def: Any, tensors: Sequence[str]) -> Any:
   return behind(graph_def, [*map(op_name_of, tensors), *step.start])
+
+
+def _write_of(graph_def: Any) -> Callable[[Any], bool]:
+  """Returns what tells of a condition of a graph, by its NodeDef, whether a branch writes."""
+  library = {function.signature.name: function for function in graph_def.library.function}
+  return lambda node: any(
+    _writes(library, node.attr[f'{one}_branch'].func.name) for one in ('then', 'else')
+  )
 
 
 def _writes(library: Mapping[str, Any], name: str) -> bool:
@@ -244,6 +250,11 @@ def numbers_by_count(step: StepGraph) -> dict[str, np.ndarray]:
     return {}
   values = _values(step, behind(known.graph_def, names), [f'{name}:0' for name in names])
   return {name: value for name, value in zip(names, values, strict=True) if is_number(value)}
+
+
+def with_choices(step: StepGraph) -> StepGraph:
+  """Returns a step in whose graph conditions stay that write nothing."""
+  return dataclasses.replace(step, keeps_choices=True, rewritten=Rewritten())
 
 
 def step_run(

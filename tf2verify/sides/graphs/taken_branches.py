@@ -23,6 +23,7 @@ def with_taken_branches(
   evaluate: Callable[[Sequence[str]], Sequence[np.ndarray]],
   passes_on: bool = False,
   marks_choices: bool = False,
+  is_replaced: Callable[[Any], bool] = bool,
 ) -> None:
   """Replaces each condition of a graph by the branch that is taken.
 
@@ -33,9 +34,10 @@ def with_taken_branches(
     marks_choices: whether a number that a condition has chosen passes an operation of type
       `inlining.KEPT_CHOICE`, as another step may choose another one; and whether what decides a
       condition is passed on by an operation of a `decision_name`.
+    is_replaced: whether a condition is, given its NodeDef; others stay as they are.
   """
   for number in range(_MOST_ROUNDS):
-    conditions = [node for node in graph_def.node if node.op in CONDITIONS]
+    conditions = [n for n in graph_def.node if n.op in CONDITIONS and is_replaced(n)]
     if not conditions:
       break
     values = evaluate([inlining.with_output(node.input[0]) for node in conditions])

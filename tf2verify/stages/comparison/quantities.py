@@ -19,6 +19,9 @@ from tf2verify.relation.op_pairs import family
 from tf2verify.sides.graphs.run import GraphRun
 
 ORDERED, EQUAL = 'comparison', 'equality'
+# What all that follows from counts alone is computed from, see `roots`.
+_COUNT = '(any count)'
+OF_COUNTS = frozenset({_COUNT})
 _COUNTS = (('int64', ()), ('int32', ()))
 _MIRRORED = {
   'Less': 'Greater',
@@ -185,9 +188,9 @@ def read_by(graph: OpGraph, position: int) -> frozenset[str]:
 def roots(graph: OpGraph, positions: Sequence[int]) -> frozenset[str]:
   """Returns the same of some, with one name for all counts, which sides call otherwise."""
   ops = [graph.ops[n] for n in graph.ancestors(positions)]
-  return frozenset(
-    '' if op.outputs[0] in _COUNTS else op.name for op in ops if op.op_type in (INPUT, VARIABLE)
-  )
+  counts = {op.name for op in ops if op.op_type == VARIABLE and op.outputs[0] in _COUNTS}
+  read = {op.name for op in ops if op.op_type in (INPUT, VARIABLE)}
+  return frozenset(read - counts | ({_COUNT} if counts else set()))
 
 
 # Kind, number, `between` and text of a `Quantity`.

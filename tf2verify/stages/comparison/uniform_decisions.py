@@ -19,6 +19,7 @@ from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, Tenso
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.made_up_for import result_tensors
+from tf2verify.stages.comparison.quantities import OF_COUNTS, roots
 
 _EQUALITIES = frozenset(('Equal', 'NotEqual'))
 _COMPARISONS = _EQUALITIES | {'Less', 'LessEqual', 'Greater', 'GreaterEqual'}
@@ -109,6 +110,8 @@ def _of_conditions(
     decided = runs[0].refetched([condition], {})
     if decided is None or decided[0].size != 1:
       continue
+    if roots(graph, [producer]) == OF_COUNTS:
+      continue  # what follows from counts of steps is compared at other counts
     behind = sorted(graph.ancestors([producer], _OF_SHAPES))
     line = op.source.short if op.source is not None else op.name
     text = _OF_CONDITION.replace('{line}', line.replace('{', '{{').replace('}', '}}'))

@@ -127,7 +127,7 @@ class StepGraphs:
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
     reference = self.of_tf1()
-    return self.runs(reference, self.of_tf2(reference))
+    return self.runs(reference, self.of_tf2(reference, self.number))
 
   def distinct_sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of it, from values that tell its quantities apart, see there."""
@@ -153,9 +153,9 @@ class StepGraphs:
     """Returns the step of the reference as it is built."""
     return self.step_of_tf1(self.number)
 
-  def of_tf2(self, reference: StepGraph) -> StepGraph:
-    """Returns the step of the port as it is traced, from the values of that of the reference."""
-    return self._traced(self.number)(_values(reference)).step
+  def of_tf2(self, reference: StepGraph, number: int) -> StepGraph:
+    """Returns a step of the port as it is traced, from the values of that of the reference."""
+    return self._traced(number)(_values(reference)).step
 
   def runs(
     self,

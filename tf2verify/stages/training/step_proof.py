@@ -6,6 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,13 @@ from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.numbers_read import ReadNumber
-from tf2verify.sides.graphs.step_run import StepGraph, is_decision_target
+from tf2verify.sides.graphs.step_run import (
+  StepGraph,
+  is_decision_target,
+  with_choices,
+  writing_branches,
+)
+from tf2verify.sides.graphs.taken_branches import CONDITIONS
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
@@ -34,7 +41,10 @@ from tf2verify.stages.stage import CaseUnderTest
 from tf2verify.stages.training.step_graphs import StepGraphs
 from tf2verify.stages.training.step_quantities import Steps, step_name
 
-_CONDITIONS = frozenset(('If', 'StatelessIf', 'Case', 'StatelessCase', 'Switch'))
+# Conditions that are not taken apart.
+_CONDITIONS = frozenset(('Case', 'StatelessCase', 'Switch'))
+# Each is traced and related by itself.
+_MOST_STEPS = 3
 # Of the greatest element: a slot and a multiple of another one that are closer are the same.
 _SAME = 1e-4
 _ROUNDING = 1e-6
@@ -52,7 +62,7 @@ class RelatedStep:
   @functools.cached_property
   def tf1(self) -> StepGraph:
     """The reference's, as it is built."""
-    return self.graphs.of_tf1()
+    return self.graphs.step_of_tf1(self.number)
 
   @property
   def tf2(self) -> StepGraph:
@@ -69,7 +79,7 @@ class RelatedStep:
   @functools.cached_property
   def port(self) -> StepGraph:
     """The port's as it is traced, which may be that of these values alone."""
-    return self.graphs.of_tf2(self.tf1)
+    return self.graphs.of_tf2(self.tf1, self.number)
 
 
 def to_relate(graphs: StepGraphs, steps: Steps) -> RelatedStep:
@@ -123,49 +133,110 @@ def _decimal(factor: float) -> float:
   return factor
 
 
-def relate(step: RelatedStep, comparison: Comparison) -> Proven:
+def relate(step: RelatedStep, comparison: Comparison, count: int) -> Proven:
   """Relates a step that agrees: losses, gradients, updates and what optimizers keep.
 
   Args:
     step: the step.
     comparison: of the stage; differences without effect become blind spots of it.
+    count: how many steps were taken.
   """
   start, name = time.perf_counter(), f'a training step ({step_name(step.number)})'
   reason = why_not_related(step.graphs.case)
   found = (
     not_related(name, reason, start)
     if reason
-    else attempted(name, start, lambda: _related(step, name, start))
+    else attempted(name, start, lambda: _related(step, name, start, count))
   )
   add_blind_spots(comparison, found)
   return found.record()
 
 
-def _related(step: RelatedStep, name: str, start: float) -> Related:
+def _related(step: RelatedStep, name: str, start: float, count: int) -> Related:
   reason = _why_of_these_values(step)
   if not reason:
-    return _of_graphs(step, name, start)
-  # Of the branches that are taken, and what decides that, nothing is proven for other values. But
-  # what one side alone has can be seen.
-  found = attempted(name, start, lambda: _of_graphs(step, name, start, shows_decisions=True))
-  reasons = filter(None, (reason, found.proven.reason))
-  return dataclasses.replace(found, proven=not_related(name, '; '.join(reasons), start).proven)
+    both = attempted(name, start, lambda: _of_graphs(step, name, start))
+    if not _chooses(step) or both.proven.is_whole or both.differences:
+      return both
+    if not both.proven.reason:
+      # What is in a branch has values where it is taken.
+      taken = _as_taken(step, name, start)
+      return dataclasses.replace(both, idle=(*both.idle, *taken.idle))
+    reason = both.proven.reason
+  # Of what runs for these values alone, nothing is proven. But what one side alone has can be seen.
+  found = [_as_taken(one, name, start) for one in _with_other_branches(step, count)]
+  reasons = dict.fromkeys([reason, *(one.proven.reason for one in found if one.proven.reason)])
+  return Related(
+    not_related(name, '; '.join(reasons), start).proven,
+    tuple(difference for one in found for difference in one.differences),
+    idle=tuple(text for one in found for text in one.idle),
+  )
+
+
+def _as_taken(step: RelatedStep, name: str, start: float) -> Related:
+  """Relates what runs for the values of a step, and what decides that; of choices, both ways."""
+
+  def found() -> Related:
+    if _chooses(step):
+      both = attempted(name, start, lambda: _of_graphs(step, name, start, shows_decisions=True))
+      if both.differences:
+        return both
+    return _of_graphs(step, name, start, shows_decisions=True, is_taken=True)
+
+  return attempted(name, start, found)
+
+
+def _chooses(step: RelatedStep) -> bool:
+  return any(node.op in CONDITIONS for node in _nodes(step))
+
+
+def _nodes(step: RelatedStep) -> Iterator[Any]:
+  """Yields the operations of both graphs, with those of their functions."""
+  for graph in (step.tf1, step.port):
+    yield from graph.graph_def.node
+    for function in graph.graph_def.library.function:
+      yield from function.node_def
+
+
+def _with_other_branches(step: RelatedStep, count: int) -> Iterator[RelatedStep]:
+  """Yields a step, and others in which TF1 takes other branches, of those that write variables."""
+  known = [writing_branches(step.tf1)]
+  yield step
+  for number in (*range(2, count + 1), 1) if known[0] else ():
+    if number != step.number and len(known) < _MOST_STEPS:
+      branches = writing_branches(step.graphs.step_of_tf1(number))
+      if branches not in known:
+        known.append(branches)
+        yield dataclasses.replace(step, number=number)
 
 
 def _why_of_these_values(step: RelatedStep) -> str:
   """Returns why a step from other values may run other operations; '' where it does not."""
   if step.port.numbers_read:
     return _numbers_read(step.port.numbers_read)
-  nodes = [node for graph in (step.tf1, step.port) for node in graph.graph_def.node]
-  if any(node.op in _CONDITIONS for node in nodes):
+  writes = any(map(writing_branches, (step.tf1, step.port)))
+  if writes or any(node.op in _CONDITIONS for node in _nodes(step)):
     return 'values decide which operations of the step run, so that other steps differ'
   return ''
 
 
 def _of_graphs(
-  step: RelatedStep, name: str, start: float, shows_decisions: bool = False
+  step: RelatedStep,
+  name: str,
+  start: float,
+  shows_decisions: bool = False,
+  is_taken: bool = False,
 ) -> Related:
-  tf1, tf2 = step.tf1, step.port
+  """Relates a step.
+
+  Args:
+    step: the step.
+    name: what is related.
+    start: when that was begun.
+    shows_decisions: whether what decides which operations run is related as well.
+    is_taken: whether branches are taken also where none of them writes.
+  """
+  tf1, tf2 = ((one if is_taken else with_choices(one)) for one in (step.tf1, step.port))
   one, other = step.graphs.runs(tf1, tf2, shows_decisions=shows_decisions)
   try:
     runs = contextlib.nullcontext((one, other))

@@ -205,7 +205,7 @@ class _Judge:
     self._both.let_go()
     counts = compare_later_counts(self._related, comparison, steps)
     comparison.blind_spots += untaken_branches(self._related, self._count)
-    proven = relate(self._related, comparison)
+    proven = relate(self._related, comparison, self._count)
     told = settings_apart(steps, proven)
     if not told and not (proven is not None and proven.is_whole):
       told = other_gradients(self._related, proven is not None and bool(proven.differences))
