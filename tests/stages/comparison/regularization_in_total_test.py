@@ -142,6 +142,23 @@ class ByAddLossTest(LadderTestCase):
     self.assertIn('tf2_regularization_losses', text)
 
 
+class BesideAnotherMistakeTest(LadderTestCase):
+  def test_no_innocent_regularizer_is_named(self):
+    class Linear(Port):
+      def call(self, inputs):
+        return self.second(self.first(inputs))
+
+    class Case(ByHand):
+      def make_tf2_layer(self):
+        return Linear([keras.regularizers.L2(0.5 * FACTOR), None])
+
+      def variable_names(self, name):
+        return f'linear/{name}'
+
+    text = self.assert_first_failure(Case, 'zero_randomness', 'Tanh')
+    self.assertNotIn('the port regularizes a variable', text)
+
+
 class RightTest(LadderTestCase):
   def assert_said(self, case):
     verdict = self.assert_passes(case, STAGE)

@@ -46,7 +46,8 @@ def settle(case: CaseUnderTest, comparison: Comparison, fill: Fill | None = None
   if _REMEMBERED not in case.remembered:
     if fill is None:
       return
-    case.remembered[_REMEMBERED] = _said(case, fill)
+    others = any(known.quantity != REGULARIZATION for known in comparison.differences)
+    case.remembered[_REMEMBERED] = _said(case, fill, others)
   said = case.remembered[_REMEMBERED]
   if said:
     comparison.withdraw(lambda known: known.quantity == REGULARIZATION)
@@ -54,8 +55,14 @@ def settle(case: CaseUnderTest, comparison: Comparison, fill: Fill | None = None
       comparison.blind_spots.append(said)
 
 
-def _said(case: CaseUnderTest, fill: Fill) -> str:
-  """Returns what to say in place of the differences; '' where they stand."""
+def _said(case: CaseUnderTest, fill: Fill, fails_anyway: bool) -> str:
+  """Returns what to say in place of the differences; '' where they stand.
+
+  Args:
+    case: whose differences.
+    fill: gives the variables the values at which the losses are computed.
+    fails_anyway: whether the stage has other differences.
+  """
   declares = case.declaration.declares
   if not any(declares(hook) for hook in _HOOKS):
     return ''
@@ -71,7 +78,8 @@ def _said(case: CaseUnderTest, fill: Fill) -> str:
         f'places, and add the same to their losses ({added.greatest:.6g} in training, '
         f'{fill.description})'
       )
-    if later and factor == 1.0 and added.by_hand() and _fails_later(case, added):
+    fails = fails_anyway or _fails_later(case, added)
+    if later and factor == 1.0 and added.by_hand() and fails:
       return (
         'regularization is compared as part of the total loss, by the stage loss: the sides have '
         'it in different places, and one of them adds a term explicitly'
