@@ -10,6 +10,7 @@ import numpy as np
 from tf2verify.diagnosis.code_lines import Line, Proposal
 from tf2verify.diagnosis.draw_proposals import other_draws
 from tf2verify.diagnosis.insertions import Move, groups_of_a_type, insertions, moves, to_other_terms
+from tf2verify.diagnosis.number_orders import number_orders
 from tf2verify.diagnosis.number_proposals import (
   SQUARE,
   NumberProposals,
@@ -81,7 +82,7 @@ class Proposals:
   def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield [*self._numbers.other_shares(line), *self._numbers.other_numbers(line)]
-    yield list(self._numbers.exchanged_numbers(line))
+    yield [*self._numbers.exchanged_numbers(line), *number_orders(line)]
     yield [*self._flags(line), *softmax_axes(line, self._consumers)]
     yield list(other_draws(line, self._drawn_otherwise))
     for kind in sorted(UNARY & self.further):
