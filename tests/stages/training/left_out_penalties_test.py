@@ -141,5 +141,27 @@ class LeftOutTest(LadderTestCase):
     self.assert_first_failure(Case, STAGE, 'hidden/kernel')
 
 
+class BehindAFailureTest(absltest.TestCase):
+  def test_another_multiple_is_seen_whatever_the_model_computes(self):
+    class Case(Clipped):
+      def make_tf2_layer(self):
+        port = Port()
+        port.hidden = keras.layers.Dense(5, 'relu', name='hidden')
+        return port
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.SGD(0.2, global_clipnorm=0.5)
+
+      def penalties(self, layer):
+        return 0.5 * sum(layer.losses)
+
+    verdict = tf2verify.verify(Case, ['zero_randomness', 'gradients', 'loss', STAGE])
+    stage = next(one for one in verdict.stages if one.stage == STAGE)
+    self.assertIsNotNone(stage.diagnosis, stage.to_text())
+    texts = [one.text for one in stage.diagnosis.causes]
+    self.assertIn('has 0.5 times the penalty of variables', ' '.join(texts), stage.to_text())
+    self.assertIn('rate', ' '.join(texts))
+
+
 if __name__ == '__main__':
   absltest.main()

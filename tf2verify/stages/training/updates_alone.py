@@ -25,7 +25,11 @@ from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.prepared_runs import PreparedRuns, prepared_runs
-from tf2verify.stages.training.regular_updates import moved_by_updates, penalized_alike
+from tf2verify.stages.training.regular_updates import (
+  moved_by_updates,
+  penalized_alike,
+  penalty_cause,
+)
 from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_quantities import (
   QuantityPair,
@@ -131,6 +135,7 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
     both = runs.both_sides(reference)
     given, again = both.give_gradients(applied), PerturbedRuns(run_tf1, count)
     of_tf1: list[TrainingStep] = []
+    penalties: tuple[Cause, ...] = ()
     moved = frozenset[str]()
     for number in range(1, count + 1):
       steps = both.take_next()
@@ -138,8 +143,8 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
       if not given.were_all_taken:
         raise NotApplicable('the step of the port asks for other gradients than that of tf1')
       _check_alike(steps)
-      if number == 1 and len({_regularizes(run) for run in (steps.tf1, steps.tf2)}) > 1:
-        _check_penalties(runs, steps)
+      if number == 1 and not applied:
+        penalties = _penalties(runs, steps)
       moved = moved_by_updates(runs, steps) if number == 1 else moved
       if case.alignment().only_tf1:
         _check_unclipped(steps.tf1.steps[-1])
@@ -155,7 +160,7 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
           causes += _causes(both, other, further, frozenset((_RATE,)))
         known = {cause.text: cause for cause in causes}
         looked = None if applied else _inspection(runs, both, again, steps, (of_tf1, moved))
-        return _Looked(found, tuple(known.values()), number, looked)
+        return _Looked(found, (*penalties, *known.values()), number, looked)
   return _Looked(Comparison())
 
 
@@ -213,20 +218,29 @@ def _check_alike(steps: Steps) -> None:
     raise NotApplicable('tf1 scales its loss')
 
 
-def _check_penalties(runs: PreparedRuns, steps: Steps) -> None:
-  """Raises NotApplicable where it is not seen that both sides minimize a penalty, or neither.
+def _penalties(runs: PreparedRuns, steps: Steps) -> tuple[Cause, ...]:
+  """Returns what differs in the penalties that both sides minimize.
 
-  One may declare it, and the other one add it to its loss itself.
+  Raises:
+    NotApplicable: it is not seen that both do, or neither: one may declare it, and the other one
+      add it to its loss itself.
   """
+  regularize = [_regularizes(run) for run in (steps.tf1, steps.tf2)]
+  if not any(regularize):
+    return ()
   made = StepGraphs(runs.case, (runs.tf1_run, runs.tf2_run), steps, 1)
-  if made.are_left_out:
-    raise NotApplicable(_APART)
   try:
-    sides = made.sides()
+    sides = None if made.are_left_out else made.sides()
   except (NotTraceable, WrittenOtherwise) as error:
+    if all(regularize):
+      return ()
     raise NotApplicable(_APART) from error
-  for side in penalized_alike(sides):
-    side.close()
+  if sides is None and not all(regularize):
+    raise NotApplicable(_APART)
+  if sides is None:
+    return ()
+  found = penalty_cause(sides if all(regularize) else penalized_alike(sides))
+  return () if found is None else (found,)
 
 
 def _check_unclipped(step: TrainingStep) -> None:
