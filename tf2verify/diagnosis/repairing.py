@@ -24,6 +24,7 @@ from tf2verify.diagnosis.mistakes import (
   of_the_port,
 )
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
+from tf2verify.diagnosis.operand_insertions import operand_insertions
 from tf2verify.diagnosis.place_edits import exits_of, is_of_gradients, settings_alone, value_edit
 from tf2verify.diagnosis.seen_places import SeenPlaces
 from tf2verify.diagnosis.single_insertions import plainer_edits, shared_insertions
@@ -87,6 +88,7 @@ class Repairing:
       looking = looking.again(found, judged.left)
     judged = self._single(exchanged_variables(first, self._mistakes)) or judged
     judged = self._single(plainer_edits(first, self._mistakes, judged.passes)) or judged
+    judged = self._single(operand_insertions(self._bench, first, self._mistakes)) or judged
     return self._judged_mistakes(before, judged, note)
 
   def by_one_edit(self, proposed: Iterable[Mistake]) -> Found | None:

@@ -101,7 +101,7 @@ def _insertions(
         continue
       changes = tuple(
         _change(looking, n, (partner, output), op.op_type, number)
-        for n in _readers(looking, (producer, output), partner)
+        for n in readers_to_change(looking, (producer, output), partner)
       )
       if changes:
         text, types = op_text(tf1, position), (op.op_type,)
@@ -109,7 +109,7 @@ def _insertions(
         yield mistake_at(looking, place.source, Repair(changes=changes), (said,))
 
 
-def _readers(looking: Looking, read: TensorKey, partner: int) -> list[int]:
+def readers_to_change(looking: Looking, read: TensorKey, partner: int) -> list[int]:
   """Returns what reads a tensor in the port, without those whose partners read it in tf1."""
   graph, pairing = looking.tf2.op_graph, looking.divergence.pairing
   found: list[int] = []

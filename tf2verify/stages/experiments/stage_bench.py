@@ -9,9 +9,11 @@ from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.op_graph import TensorKey
+from tf2verify.sides.graphs import put_in
 from tf2verify.sides.graphs import repairs as editing
 from tf2verify.sides.graphs.contents import content
 from tf2verify.sides.graphs.repairs import Repair, Transplant
+from tf2verify.sides.graphs.rewiring import OtherInput
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
@@ -169,6 +171,21 @@ class StageBench:
     nodes = tf1.nodes() if isinstance(tf1, GraphRun) else {}
     graphs = tf1.op_graph, tf2.op_graph
     return editing.transplant(nodes, *graphs, region, partner, given, layouts, partners)
+
+  def read_through(
+    self,
+    sides: tuple[InspectableRun, InspectableRun],
+    region: tuple[Sequence[int], int],
+    readers: Sequence[tuple[str, int]],
+    given: Mapping[TensorKey, TensorKey],
+    layouts: Mapping[TensorKey, Relayout],
+    partners: Sequence[int | None],
+  ) -> tuple[OtherInput, ...]:
+    """Returns operations of tf1 to put in between others of the port."""
+    tf1, tf2 = sides
+    nodes = tf1.nodes() if isinstance(tf1, GraphRun) else {}
+    graphs = tf1.op_graph, tf2.op_graph
+    return put_in.read_through(nodes, graphs, region, readers, given, layouts, partners)
 
   def is_over(self) -> bool:
     """Returns whether the time for experiments is used up."""
