@@ -8,7 +8,7 @@ import numpy as np
 from tf2verify.diagnosis.adjacent import part_adjacent
 from tf2verify.diagnosis.bench import Left, LookedAt
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds
-from tf2verify.diagnosis.divergence.cuts import pair_cuts
+from tf2verify.diagnosis.divergence.cuts import TimeForCuts, pair_cuts
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.interventions import arriving_sources
 from tf2verify.diagnosis.divergence.narrowing import Narrowing
@@ -107,6 +107,7 @@ class Looking:
     whole: bool = False,
     further: Sequence[str] = (),
     cuts: bool = True,
+    for_cuts: TimeForCuts | None = None,
   ) -> None:
     """Searches; see `Divergence`.
 
@@ -118,8 +119,10 @@ class Looking:
       whole: see `Divergence`.
       further: targets besides these, in this search and those that follow it.
       cuts: whether long regions are cut short where that can be.
+      for_cuts: how long that may take, in this search and those that follow it.
     """
     self._cuts = cuts
+    self._for_cuts = TimeForCuts() if for_cuts is None else for_cuts
     known = first_targets(tf1.op_graph, targets)
     self._targets = [*known, *further] if targets else []
     self._behind_too = further
@@ -134,7 +137,7 @@ class Looking:
   def _search(self) -> None:
     tf1, tf2 = self.tf1, self.tf2
     self.divergence = Divergence(tf1, tf2, self._targets, self._whole, self._least)
-    self._has_cuts = self._cuts and pair_cuts(self.divergence, tf1, tf2)
+    self._has_cuts = self._cuts and pair_cuts(self.divergence, tf1, tf2, self._for_cuts)
     part_adjacent(self.divergence, tf1, tf2)
     self._narrowing = Narrowing(tf1, tf2, self.divergence)
     self.comparison = GraphComparison(self.divergence.pairing)
@@ -147,9 +150,8 @@ class Looking:
   def again(self, found: LookedAt, left: Left) -> 'Looking':
     """Returns the same search with an edited port, for what is left."""
     targets = targets_of((quantity, name) for quantity, name, run in left if run == found.name)
-    return Looking(
-      found.tf1, found.tf2, targets or self._targets, self._least, further=self._behind_too
-    )
+    known = self._least, False, self._behind_too, True, self._for_cuts
+    return Looking(found.tf1, found.tf2, targets or self._targets, *known)
 
   @property
   def targets(self) -> Sequence[str]:
@@ -173,7 +175,8 @@ class Looking:
 
   def of(self, targets: Sequence[str]) -> 'Looking':
     """Returns the search behind some of what differs alone."""
-    return Looking(self.tf1, self.tf2, targets, self._least, further=self._behind_too)
+    known = self._least, False, self._behind_too, True, self._for_cuts
+    return Looking(self.tf1, self.tf2, targets, *known)
 
   def of_all_variables(self) -> 'Looking':
     """Returns the search behind the updates of all variables, whether they differ or not.
@@ -182,8 +185,8 @@ class Looking:
     a later step it does. They are updated by one code: where that has no cuts, none has.
     """
     targets = [name for name in self.tf1.op_graph.targets() if name.startswith('update of ')]
-    known = self.tf1, self.tf2, targets, self._least
-    return Looking(*known, whole=True, cuts=self._has_cuts)
+    known = self._least, True, (), self._has_cuts, self._for_cuts
+    return Looking(self.tf1, self.tf2, targets, *known)
 
   def without_small(self, found: Sequence[FoundSource]) -> list[FoundSource]:
     """Returns sources without those that differ by too little, if there are others."""

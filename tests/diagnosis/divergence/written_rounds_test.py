@@ -161,6 +161,17 @@ class PairingTest(absltest.TestCase):
     self.assertIsNone(repeats.later(1, 1, 3))
     self.assertEqual(repeats.count(1), 0)
 
+  def test_where_both_sides_write_their_rounds_out(self):
+    self.tf1 = _graph('tf1', [(f'mul_{n}', 'Mul', 1) for n in range(6)])
+    ops = [(f'product_{n}', 'Mul', 7) for n in range(9)]
+    # Of two and of three operations a round.
+    self.assertEqual(self.paired(ops, [(2, 3), (4, 6)]), {2: 3, 4: 6, 6: 9})
+
+  def test_not_where_pairs_of_both_contradict_each_other(self):
+    self.tf1 = _graph('tf1', [(f'mul_{n}', 'Mul', 1) for n in range(6)])
+    ops = [(f'product_{n}', 'Mul', 7) for n in range(6)]
+    self.assertEqual(self.paired(ops, [(1, 6), (2, 1)]), {1: 6, 2: 1})
+
   def test_same_operation_in_another_round(self):
     repeats = Repeats(_graph('tf2', [(f'mul_{n}', 'Mul', 7) for n in range(6)]))
     self.assertEqual(repeats.later(2, 1, 3), 4)

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tf2verify.diagnosis.divergence.written_rounds import Repeats
+from tf2verify.diagnosis.divergence.written_rounds import Repeats, common_divisors
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord, TensorKey
@@ -39,6 +39,7 @@ class _Round:
 
   of_tf1: Callable[[int], int | None]
   of_tf2: Callable[[int], int | None]
+  count: int = 0  # of all rounds, where a side writes them out
 
 
 class AllRounds:
@@ -129,18 +130,34 @@ class AllRounds:
     return tuple(found)
 
   def _written_rounds(self, tf1: int, tf2: int) -> list[tuple[int, int]]:
-    """Returns the other rounds of a loop that one side alone writes out, and how many there are.
+    """Returns the other rounds of a loop that a side writes out, and how many there are.
 
     Each is told by how many rounds it is later than that of a pair of operations.
     """
     names = self._pairing.tf1.ops[tf1].name, self._pairing.tf2.ops[tf2].name
     numbers = [rounds.numbers_of(name) for name in names]
-    if self._in_one_round or sorted(map(len, numbers)) != [0, 1]:
+    if self._in_one_round:
+      return []
+    if not any(numbers):
+      return self._rounds_of_both(tf1, tf2)
+    if sorted(map(len, numbers)) != [0, 1]:
       return []
     looped = 0 if numbers[0] else 1
     (number,) = numbers[looped]
     count = self._repeats[looped].count((tf1, tf2)[looped])
     return [(other - number, count) for other in range(count) if other != number]
+
+  def _rounds_of_both(self, tf1: int, tf2: int) -> list[tuple[int, int]]:
+    """Returns the same where both sides write out as many, one after the other."""
+    both = [one.of.get(n) for one, n in zip(self._repeats, (tf1, tf2), strict=True)]
+    sizes = [one.count(n) for one, n in zip(self._repeats, (tf1, tf2), strict=True)]
+    for count in common_divisors(*sizes):
+      places = zip(both, sizes, strict=True)
+      found = {place.number // (size // count) for place, size in places if place is not None}
+      if len(found) == 1:
+        (number,) = found
+        return [(other - number, count) for other in range(count) if other != number]
+    return []
 
   def transplants(
     self,
@@ -179,6 +196,7 @@ class AllRounds:
       yield _Round(
         functools.partial(of_tf1.later, by=by, count=count),
         functools.partial(of_tf2.later, by=by, count=count),
+        count,
       )
     names = self._pairing.tf1.ops[end].name, self._pairing.tf2.ops[partner].name
     own = rounds.numbers_of(names[1])
@@ -239,7 +257,20 @@ class AllRounds:
       if other is not None:
         return other, partner[1]
     known = self._pairing.tf2_of[now[0]]  # what the round before yields, or enters the loop
+    if known is None and here.count:
+      known = self._as_in_other_rounds(now[0], here.count)
     return None if known is None else (known, now[1])
+
+  def _as_in_other_rounds(self, tf1: int, count: int) -> int | None:
+    """Returns the partner of an operation as it is paired in another of some written rounds."""
+    ones, others = self._repeats
+    for number in range(1 - count, count):
+      there = ones.later(tf1, number, count)
+      partner = None if there is None else self._pairing.tf2_of[there]
+      found = None if partner is None else others.later(partner, -number, count)
+      if found is not None:
+        return found
+    return None
 
 
 def _renumbered(

@@ -15,12 +15,14 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.following import after, with_variables
+from tf2verify.diagnosis.divergence.made_of import made_of, share
 from tf2verify.diagnosis.divergence.marked_arrays import Marked, Quantities
 from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.results import Results
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.divergence.value_pairs import pair_alike
+from tf2verify.diagnosis.divergence.written_rounds import pair_in_written_rounds
 from tf2verify.numerics.relayout import (
   Relayout,
   alike_as_held,
@@ -35,7 +37,8 @@ _LONG, _SHORT = 4, 1
 _NUMBERS = ('float', 'bfloat', 'int')
 # Runs of the port for one region.
 _MOST_RUNS = 640
-_SECONDS = 20.0  # which those of all regions may take
+# Which those of all regions may take, in the first search and in those that go on from it.
+_SECONDS = 12.0
 # Quantities of tf1 tried in one place of the port.
 _TRIED = 5
 # Long regions that are cut short, one after the other.
@@ -45,6 +48,13 @@ _MOST_BYTES = 64 * 2**20
 _MOST_ALIKE = 0.5
 # So many are enough, where more is wrong further on.
 _MANY = 6
+
+
+@dataclasses.dataclass(eq=False)
+class TimeForCuts:
+  """How long searches that go on from one another may still look for cuts, in seconds."""
+
+  left: float = dataclasses.field(default_factory=lambda: _SECONDS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,19 +69,31 @@ class Cut:
   tf2_values: Mapping[int, np.ndarray]
 
 
-def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) -> bool:
+def pair_cuts(
+  divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun, known: TimeForCuts
+) -> bool:
   """Pairs quantities inside of long regions from which on the sides go together.
 
   Args:
     divergence: the search; what is found becomes a pair, and it looks again.
     tf1: the tf1 side's run.
     tf2: the port's.
+    known: how long it may take; what it takes is taken away.
 
   Returns:
     Whether any was found.
   """
+  start = time.perf_counter()
+  try:
+    return _pair_cuts(divergence, tf1, tf2, start + known.left)
+  finally:
+    known.left -= time.perf_counter() - start
+
+
+def _pair_cuts(
+  divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun, until: float
+) -> bool:
   ops = tf1.op_graph.ops
-  until = time.perf_counter() + _SECONDS
   results = Results(divergence, tf1, tf2)
   looked_into: set[RegionPair] = set()
 
@@ -96,6 +118,7 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
     # What they were paired with before was not found by numbers.
     divergence.pairing.part(cut.tf1, *(() if known is None else (known,)))
     divergence.pairing.add(cut.tf1, cut.tf2)
+    pair_in_written_rounds(divergence.pairing, [(cut.tf1, cut.tf2)])
     for one, other in pair_alike(divergence.pairing, cut.tf1_values, cut.tf2_values):
       layout = relayout(cut.tf1_values[one], cut.tf2_values[other])
       if layout is not None:
@@ -143,8 +166,8 @@ class CutSearch:
     # By the position of an operation in the regions: of which tensors that enter it is computed.
     both = [(one, two) for one, two in self._pair.entering if one is not None and two is not None]
     self._entering = (
-      _made_of(self._tf1.op_graph, self._pair.tf1.inner, [one for one, _ in both]),
-      _made_of(self._tf2.op_graph, self._pair.tf2.inner, [two for _, two in both]),
+      made_of(self._tf1.op_graph, self._pair.tf1.inner, [one for one, _ in both]),
+      made_of(self._tf2.op_graph, self._pair.tf2.inner, [two for _, two in both]),
     )
 
   def found(self) -> Cut | None:
@@ -152,8 +175,8 @@ class CutSearch:
     shorter, longer = sorted((len(self._pair.tf1.inner), len(self._pair.tf2.inner)))
     if shorter < _SHORT or longer < _LONG:
       return None
-    ones = _telling(self._tf1.op_graph, self._pair.tf1.inner)
-    others = _telling(self._tf2.op_graph, self._pair.tf2.inner)
+    ones = telling(self._tf1.op_graph, self._pair.tf1.inner)
+    others = telling(self._tf2.op_graph, self._pair.tf2.inner)
     if not ones or not others:
       return None
     values = dict(zip(ones, self._tf1.fetch(_names(self._tf1.op_graph, ones)), strict=True))
@@ -257,15 +280,15 @@ class CutSearch:
     peers = [n for n, value in before.items() if _fits(value, mine)]
     kind = self._tf2.op_graph.ops[place].op_type
     # By the place among those of the same size, where values say nothing.
-    share = peers.index(place) / len(peers)
-    ranks = {n: abs(number / len(fitting) - share) for number, n in enumerate(fitting)}
+    at = peers.index(place) / len(peers)
+    ranks = {n: abs(number / len(fitting) - at) for number, n in enumerate(fitting)}
     likeness = {n: _likeness(values[n], mine) for n in fitting}
     by_value = sorted(fitting, key=lambda n: -likeness[n])[: _TRIED // 2]
     mine_of = self._entering[1][place]
     rest = [n for n in fitting if n not in by_value]
     rest.sort(
       key=lambda n: (
-        -_share(self._entering[0][n], mine_of),
+        -share(self._entering[0][n], mine_of),
         self._tf1.op_graph.ops[n].op_type != kind,
         ranks[n],
       )
@@ -333,30 +356,11 @@ def _is_inside(tf2: InspectableRun, pair: RegionPair, place: int) -> bool:
   return bool(after(tf2.op_graph, place, pair.tf2.inner) - {pair.tf2.end})
 
 
-def _made_of(
-  graph: OpGraph, inner: Sequence[int], entering: Sequence[TensorKey]
-) -> dict[int, frozenset[int]]:
-  """Returns by position which of the tensors that enter a region each operation is made of."""
-  numbers: dict[TensorKey, frozenset[int]] = {}
-  for number, key in enumerate(entering):
-    numbers[key] = numbers.get(key, frozenset()) | {number}
-  found: dict[int, frozenset[int]] = {}
-  for n in sorted(inner):
-    read = [found.get(key[0], numbers.get(key, frozenset())) for key in graph.ops[n].inputs]
-    found[n] = frozenset[int]().union(*read)
-  return found
-
-
-def _share(one: frozenset[int], other: frozenset[int]) -> float:
-  """Returns how much of two sets is in both; what is made of the same is likely the same."""
-  return len(one & other) / len(one | other) if one | other else 0.0
-
-
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
   return bool(np.array_equal(one, other)) or alike_as_held(one, other)
 
 
-def _telling(graph: OpGraph, positions: Sequence[int]) -> list[int]:
+def telling(graph: OpGraph, positions: Sequence[int]) -> list[int]:
   """Returns the operations that yield numbers other than sizes, as many as memory allows."""
   sizes = size_arithmetic(graph)
   found, size = [], 0

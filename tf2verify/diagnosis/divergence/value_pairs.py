@@ -88,7 +88,8 @@ def _part_other_shapes(pairing: Pairing, behind: set[int]) -> None:
   """Parts slices and the like of which each side takes what its own formula needs.
 
   They yield other numbers of elements, in other numbers of axes: `shift[:, 0:1]` for one of three
-  terms, and `shift[:, None, :]` for all of them.
+  terms, and `shift[:, None, :]` for all of them. Or they are some of more slices of one tensor, and
+  some of fewer: `shift[:, 0:1]` for one of three, `shift[:, :2]` for one of two.
   """
   for _ in range(_MOST_ROUNDS):
     unlike = [n for n, m in pairing.pairs() if n in behind and _is_of_another_shape(pairing, n, m)]
@@ -105,7 +106,15 @@ def _is_of_another_shape(pairing: Pairing, tf1: int, tf2: int) -> bool:
   shapes = [shape for shape in (one.outputs[0][1], other.outputs[0][1]) if shape is not None]
   known = [[size for size in shape if size is not None] for shape in shapes]
   are_known = len(shapes) > 1 and list(map(len, shapes)) == list(map(len, known))
-  return are_known and len(known[0]) != len(known[1]) and math.prod(known[0]) != math.prod(known[1])
+  if not are_known or math.prod(known[0]) == math.prod(known[1]):
+    return False
+  return len(known[0]) != len(known[1]) or _taken(pairing.tf1, one) != _taken(pairing.tf2, other)
+
+
+def _taken(graph: OpGraph, op: OpRecord) -> int:
+  """Returns how many operations take parts of what one takes a part of."""
+  readers = {n for n, slot in graph.consumers()[op.inputs[0][0]] if slot == 0}
+  return sum(graph.ops[n].op_type in _TAKING for n in readers if not is_backward(graph.ops[n]))
 
 
 def _crossed(

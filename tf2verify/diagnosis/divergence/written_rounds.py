@@ -7,6 +7,7 @@ before.
 """
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -71,6 +72,11 @@ class Repeats:
     return self.all[place.kind][number] if 0 <= number < len(self.all[place.kind]) else None
 
 
+def common_divisors(one: int, other: int) -> list[int]:
+  """Returns how many rounds two lines may have that make some operations each, the most first."""
+  return [n for n in range(math.gcd(one, other), 1, -1) if one % n == other % n == 0]
+
+
 def _kind(op: OpRecord) -> Hashable:
   numbers = rounds.numbers_of(op.name)
   if op.is_leaf or not op.tensors or len(numbers) > 1:
@@ -101,7 +107,10 @@ def pair_in_written_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -
       continue
     both = ones.all[kind], others.all[other_kind]
     is_named = kind in ones.named, other_kind in others.named
-    for tf1, tf2 in _predicted(both, is_named, places):
+    found = (
+      _predicted(both, is_named, places) if any(is_named) else _predicted_of_two_lists(both, places)
+    )
+    for tf1, tf2 in found:
       if pairing.tf2_of[tf1] is None and pairing.tf1_of[tf2] is None:
         pairing.add(tf1, tf2)
 
@@ -131,3 +140,31 @@ def _predicted(
   (column,) = found
   pairs = [(looped[n], written[n * times + column]) for n in range(len(looped))]
   return pairs if is_named[0] else [(m, n) for n, m in pairs]
+
+
+def _predicted_of_two_lists(
+  both: tuple[Sequence[int], Sequence[int]], places: Sequence[tuple[_Place, _Place]]
+) -> list[tuple[int, int]]:
+  """Returns the same where both sides write their rounds out, with as many of them as can be.
+
+  A line makes as many operations of a kind in each round. Where both sides have the same number of
+  rounds, each operation of a round of the one is at its own place in a round of the other.
+  """
+  sizes = len(both[0]), len(both[1])
+  for count in common_divisors(*sizes):
+    widths = sizes[0] // count, sizes[1] // count
+    columns: dict[int, int] = {}
+    for one, other in places:
+      (round_number, column), (other_round, other_column) = (
+        divmod(place.number, width) for place, width in zip((one, other), widths, strict=True)
+      )
+      if round_number != other_round or columns.setdefault(column, other_column) != other_column:
+        break
+    else:
+      if len(set(columns.values())) == len(columns):
+        return [
+          (both[0][n * widths[0] + column], both[1][n * widths[1] + other])
+          for n in range(count)
+          for column, other in columns.items()
+        ]
+  return []
