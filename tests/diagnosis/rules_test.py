@@ -998,6 +998,18 @@ class RegistryTest(absltest.TestCase):
       cause.evidence, 'before before the batch norm (tf1), behind after it (the port)'
     )
 
+  def test_activation_that_tf1_writes_as_a_maximum(self):
+    of_tf1, of_port = HandMade('tf1'), HandMade('tf2')
+    start = of_tf1.variable('w', np.ones(3, np.float32))
+    multiple = of_tf1.op('Mul', 'multiple', start)
+    of_tf1.target('output w', of_tf1.op('Maximum', 'leaky', multiple, start))
+    start = of_port.variable('w', np.ones(3, np.float32))
+    of_port.target('output w', of_port.op('LeakyRelu', 'leaky', start))
+    extra = difference(GraphAspect.EXTRA, 'LeakyRelu', '', None, ('LeakyRelu',))
+    graphs = {'tf1_graph': of_tf1.graph(), 'tf2_graph': of_port.graph()}
+    cause = _RULES['activation'].explain(evidence(source(differences=[extra]), **graphs))
+    self.assertIn('tf1 applies it elsewhere, as the maximum leaky', cause.text)
+
   def test_array_evidence_of_other_shapes(self):
     odd = failed('output', _NUMBERS, _NUMBERS[:2])
     self.assertEmpty(_fired(evidence(source(tf2=_NUMBERS[:2]), tensors=[odd])))

@@ -2,8 +2,10 @@
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.op_graph import OpGraph, OpRecord
+from tf2verify.relation.op_pairs import is_backward
 
+_LEAKY = 'LeakyRelu'
 ACTIVATIONS = (
   'Relu',
   'Relu6',
@@ -40,6 +42,14 @@ def activation(evidence: FailedStage) -> Cause | None:
         f'activation={ours.lower()!r}',
         f'{ours} in tf1 only, {theirs} in the port only, on the way to {found.source.tf1_op}',
       )
+    written = _written_leaky(evidence.tf1_graph) if kind == _LEAKY and not missing else None
+    if written is not None:
+      where = '' if written.source is None else f' ({written.source.short})'
+      return Cause(
+        f'the port applies leakyrelu before {found.source.tf1_op} and tf1 does not; tf1 applies it '
+        f'elsewhere, as the maximum {written.name}{where}: apply it where tf1 does',
+        f'LeakyRelu in the port only, on the way to {found.source.tf1_op}',
+      )
     side, other = sides if missing else sides[::-1]
     slim = (
       'slim.conv2d and slim.fully_connected apply relu unless they get activation_fn=None, '
@@ -51,6 +61,18 @@ def activation(evidence: FailedStage) -> Cause | None:
       f'unless they get activation={kind.lower()!r}',
       f'{kind} in {side} only, on the way to {found.source.tf1_op}',
     )
+  return None
+
+
+def _written_leaky(graph: OpGraph | None) -> OpRecord | None:
+  """Returns a maximum of a tensor and a multiple of it; None for none."""
+  if graph is None:
+    return None
+  for op in graph.ops:
+    for slot in range(2) if op.op_type == 'Maximum' and not is_backward(op) else ():
+      producer, read = graph.ops[op.inputs[slot][0]], op.inputs[1 - slot]
+      if producer.op_type == 'Mul' and read in producer.inputs:
+        return op
   return None
 
 
