@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.chosen_branches import chosen_branch
-from tf2verify.diagnosis.each_alone import completed, with_each_alone
+from tf2verify.diagnosis.each_alone import completed, in_sequence, says_little, with_each_alone
 from tf2verify.diagnosis.edits_in_turn import edits_in_turn
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.joined_gradients import joined_gradients
 from tf2verify.diagnosis.line_edits import line_edits, step_edits
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.missing_rounds import missing_round
@@ -92,7 +93,14 @@ def _simpler(
   """Returns edits that say more than those that were found; None where none are known."""
   doubtful = any(_is_doubtful(looking, told, one) for one in found.mistakes)
   is_vague = doubtful or _is_unexplained(told, found)
-  simpler = repairing.by_one_edit(line_edits(looking)) if is_vague else None
+  alone = found
+  if found.passes and len(found.mistakes) > 1 and not looking.is_of_step:
+    # One edit for all of several mistakes, each of which is needed, is seldom found.
+    alone = with_each_alone(bench, looking, found)
+    if alone is not found and not any(says_little(looking, one) for one in alone.mistakes):
+      return alone
+  is_worth_it = is_vague and alone is found
+  simpler = repairing.by_one_edit(line_edits(looking)) if is_worth_it else None
   if simpler is not None and simpler.mistakes:
     return simpler
   if is_vague and looking.is_of_step and found.passes and len(found.mistakes) > 1:
@@ -100,9 +108,12 @@ def _simpler(
     if in_turn:
       return repairing.by_edits(*in_turn)
   completing = completed(bench, looking, found)
+  if completing is None and is_vague and not looking.is_of_step:
+    completing = in_sequence(bench, looking, alone)
   if completing is not None:
     return repairing.by_edits(completing, bench.judged([one.repair for one in completing]))
-  alone = with_each_alone(bench, looking, found)
+  if looking.is_of_step:
+    alone = with_each_alone(bench, looking, found)
   return None if alone is found else alone
 
 
@@ -258,7 +269,7 @@ def _told(
     found = joined_by_numbers(found, functools.partial(_recognized, bench, found), bench.causes)
     recognized = functools.partial(_recognized, bench, found)
   else:
-    found = joined_by_rules(evidence, diagnosis.causes, found)
+    found = joined_by_rules(evidence, diagnosis.causes, joined_gradients(found))
     found = joined_by_proof(evidence, diagnosis.causes, found)
   sources = tested_sources(diagnosis.sources, found)
   is_same_start = (

@@ -18,6 +18,8 @@ from tf2verify.diagnosis.code_lines import Line, Proposal
 from tf2verify.diagnosis.corrections import correction
 from tf2verify.diagnosis.count_edits import count_edits
 from tf2verify.diagnosis.decisions import decides_alike
+from tf2verify.diagnosis.divergence.cuts import telling
+from tf2verify.diagnosis.divergence.marked_arrays import Marked, Quantities
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.trials import explains, is_left
 from tf2verify.diagnosis.looking import Looking, Place
@@ -29,6 +31,7 @@ from tf2verify.diagnosis.proposed_edits import ProposedEdits
 from tf2verify.diagnosis.stop_edits import stop_edits
 from tf2verify.diagnosis.update_edits import update_edits
 from tf2verify.numerics.agreement import Agreement, agreement
+from tf2verify.numerics.relayout import is_constant
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import NodeChange, OpRecord
 from tf2verify.reference.random_ops import is_random_op
@@ -45,7 +48,9 @@ _MOST_JUDGED = 6
 _MOST_PLACES = 4
 # A run of what fails that takes longer is not made for every edit of a line at a place.
 _SLOW = 0.02
-_SECONDS_AT_PLACES = 2.0
+_SECONDS_AT_PLACES = 3.0
+# Edits with which more of tf1's quantities are there; each takes another search.
+_MOST_NEARER = 2
 
 
 def line_edits(looking: Looking) -> Iterator[Mistake]:
@@ -86,6 +91,32 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
       found = [again.computed(op.tensors[:1], changes) for changes in ((), proposal.changes)]
       outputs = tuple(None if one is None else one[0] for one in found)
       yield _mistake(looking, (outputs[0], outputs[1]), places[0], line, proposal)
+
+
+def nearer_edits(looking: Looking) -> Iterator[Mistake]:
+  """Yields edits of lines at the first place with which it computes more of what tf1 does there.
+
+  Of several mistakes at one place none alone makes what fails agree. With the first one corrected,
+  the quantities up to the second one are those of tf1.
+
+  Args:
+    looking: the search in the port as it is.
+  """
+  sources = looking.arriving()
+  again = _Again(looking)
+  if not sources or not again.can_judge():
+    return
+  place = looking.place(sources[0])
+  proposed = ProposedEdits(looking, again.behind, [place])
+  found: list[tuple[int, Line, Proposal]] = []
+  tried = set[Hashable]()
+  for line, proposal, alike in again.quantities_with(place, proposed):
+    if (key := _key(proposal)) not in tried:
+      tried.add(key)
+      found.append((alike, line, proposal))
+  found.sort(key=lambda one: -one[0])
+  for _, line, proposal in found[:_MOST_NEARER]:
+    yield _mistake(looking, (None, None), place, line, proposal)
 
 
 def _key(proposal: Proposal) -> Hashable:
@@ -248,6 +279,37 @@ class _Again:
         is_alike = found is not None and found[0].shape == source.tf2.shape
         if found is not None and is_alike and explains(source, found[0]):
           yield line, proposal
+
+  def quantities_with(
+    self, place: Place, proposed: ProposedEdits
+  ) -> Iterator[tuple[Line, Proposal, int]]:
+    """Yields edits of the lines of a place, with how many more quantities of tf1 it has so.
+
+    Args:
+      place: where the search has found a difference.
+      proposed: edits.
+    """
+    regions = place.source.regions
+    graphs = self._tf1.op_graph, self._tf2.op_graph
+    inner = telling(graphs[0], (*regions.tf1.inner, regions.tf1.end))
+    names = [graphs[0].ops[n].tensors[0] for n in inner]
+    wanted = [Marked.of(one) for one in self._tf1.fetch(names) if not is_constant(one)]
+    own = [n for n in (*regions.tf2.inner, regions.tf2.end) if n in self.behind]
+    tensors = [graphs[1].ops[n].tensors[0] for n in telling(graphs[1], own)]
+
+    def alike(arrays: Sequence[np.ndarray]) -> int:
+      have = Quantities([Marked.of(one) for one in arrays])
+      return sum(map(have.have, wanted))
+
+    before = alike([self._values[name] for name in tensors])
+    until = time.perf_counter() + _SECONDS_AT_PLACES
+    for line, proposal in proposed.at(place):
+      if time.perf_counter() > until:
+        return
+      found = self.computed(tensors, proposal.changes)
+      more = 0 if found is None else alike(found) - before
+      if more > 0:
+        yield line, proposal, more
 
   def apart(self, changes: Sequence[NodeChange]) -> float:
     """Returns how far apart what fails is with operations changed, relative to tf1's."""

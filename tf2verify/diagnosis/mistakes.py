@@ -18,6 +18,7 @@ from tf2verify.diagnosis.edit_texts import (
 )
 from tf2verify.diagnosis.evidence.failed_stage import Standing
 from tf2verify.diagnosis.looking import Place
+from tf2verify.diagnosis.patterns.op_text import only_shapes
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment
@@ -159,6 +160,17 @@ class Mistake:
     return len(known) == 1 and max(steps) < _FEW and self.edit is not Edit.VALUE
 
   @property
+  def is_of_shapes(self) -> bool:
+    """Whether it names only operations that give tensors another shape: no values follow from it.
+
+    What these operations read, or lead to, is wired differently.
+    """
+    known = [d for source in self.sources for d in source.differences]
+    steps = [str(step) for d in known for step in (*_steps(d.tf1_value), *_steps(d.tf2_value))]
+    is_listed = all(d.aspect in (GraphAspect.EXTRA, GraphAspect.MISSING) for d in known)
+    return is_listed and bool(steps) and only_shapes(steps)
+
+  @property
   def is_scaled(self) -> bool:
     """Whether operations that were replaced yield a multiple of tf1's: a number may differ."""
     return self.edit is Edit.OPERATIONS and any(source.values for source in self.sources)
@@ -270,6 +282,10 @@ class Found:
 def end_of(place: Place) -> str:
   """Returns the port's operation at a place, the same in all rounds of a loop."""
   return rounds.without(place.evidence.source.tf2_op)
+
+
+def _steps(value: object) -> tuple[object, ...]:
+  return value if isinstance(value, tuple) else ()
 
 
 def _as_set(place: Place) -> Source:

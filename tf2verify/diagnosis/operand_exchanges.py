@@ -88,7 +88,7 @@ def says_one_thing(mistake: Mistake) -> bool:
   """Returns whether a mistake is one edit for a reader, and not two different parts left out."""
   known = (d for source in mistake.sources for d in source.differences)
   parts = {(d.tf1, d.tf2) for d in known if d.aspect in (GraphAspect.EXTRA, GraphAspect.MISSING)}
-  return mistake.is_simple and len(parts) <= 1
+  return mistake.is_simple and len(parts) <= 1 and not mistake.is_of_shapes
 
 
 def _exchanges(

@@ -78,16 +78,19 @@ class ProposedEdits:
     """Yields all proposals for the lines of one place."""
     own = set(_all_lines_at(self._graph, place))
     lines = [line for line in self._at_places if line.place in own]
-    of_settings = (itertools.islice(self._proposals.of(line), OF_SETTINGS) for line in lines)
-    yield from _in_turn(lines, list(of_settings))
-    further = (itertools.chain(self._around(line), self._operand_edits(line)) for line in lines)
+    by_line = [self._proposals.of(line) for line in lines]
+    yield from _in_turn(lines, [itertools.islice(groups, OF_SETTINGS) for groups in by_line])
+    further = (
+      _alternately(groups, self._operand_edits(line), self._around(line))
+      for line, groups in zip(lines, by_line, strict=True)
+    )
     yield from _in_turn(lines, list(further))
 
   def _operand_edits(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals that tf1 need not have: of what operations are, and read."""
-    yield list(without_operands(line, self._consumers))
+    yield [*self._operands.exchanged(line), *without_operands(line, self._consumers)]
     yield [*near_kinds(line, self._proposals), *other_means(line), *slopes(self._tf1, line)]
-    yield [*self._operands.exchanged(line), *self._operands.of(line)]
+    yield list(self._operands.of(line))
 
   def _around(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields others: of the order in which axes and operations are, and of what is forgotten."""
@@ -98,6 +101,11 @@ class ProposedEdits:
 
   def _turned(self, line: Line) -> Iterator[Sequence[Proposal]]:
     yield list(transposed_reads(line, self._consumers, of_variables=False))
+
+
+def _alternately(*groups: Iterator[Sequence[Proposal]]) -> Iterator[Sequence[Proposal]]:
+  for row in itertools.zip_longest(*groups):
+    yield from (group for group in row if group is not None)
 
 
 def _all_lines_at(graph: OpGraph, place: Place) -> list[tuple[str, int]]:

@@ -291,10 +291,20 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
     return dataclasses.replace(here[0], experiment=experiment)
   # Much that is put in place of the port's corrects much, and the right port may be written so.
   is_guess = experiment.outcome is Outcome.PARTLY and mistake.edit is not Edit.SETTING
-  if not experiment.text or (is_guess and mistake.replaces_many):
+  if not experiment.text or (
+    is_guess and (mistake.replaces_many or _is_given_what_enters(mistake))
+  ):
     return None
   is_edit = mistake.edit is not Edit.VALUE  # of a value, the graph tells what may have made it
   return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=is_edit)
+
+
+def _is_given_what_enters(mistake: Mistake) -> bool:
+  """Returns whether a place got tf1's value that reads other tensors than in tf1.
+
+  That corrects whatever is wrong before the place, too.
+  """
+  return mistake.edit is Edit.VALUE and all(source.rewired for source in mistake.sources)
 
 
 def _is_seen_at(cause: Cause, mistake: Mistake, evidence: FailedStage) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import NodeChange
@@ -21,6 +22,15 @@ def content(repair: Repair) -> Hashable:
     tuple(map(_input, repair.inputs)),
     repair.exchanged,
   )
+
+
+def numbers_of(repair: Repair) -> frozenset[float]:
+  """Returns the floating numbers that an edit brings in, as they are written; 0 and 1 aside."""
+  arrays = [np.asarray(value) for change in repair.changes for _, value in change.inputs]
+  nodes = (node for moved in repair.transplants for node in (*moved.inner, moved.end))
+  arrays += [tf.make_ndarray(node.attr['value'].tensor) for node in nodes if node.op == 'Const']
+  found = (float(f'{one.item():.6g}') for one in arrays if one.size == 1 and one.dtype.kind == 'f')
+  return frozenset(found) - {0.0, 1.0}
 
 
 def _change(change: NodeChange) -> Hashable:
