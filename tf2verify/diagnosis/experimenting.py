@@ -99,8 +99,7 @@ def _simpler(
     alone = with_each_alone(bench, looking, found)
     if alone is not found and not any(says_little(looking, one) for one in alone.mistakes):
       return alone
-  is_worth_it = is_vague and alone is found
-  simpler = repairing.by_one_edit(line_edits(looking)) if is_worth_it else None
+  simpler = repairing.by_one_edit(line_edits(looking)) if is_vague else None
   if simpler is not None and simpler.mistakes:
     return simpler
   if is_vague and looking.is_of_step and found.passes and len(found.mistakes) > 1:

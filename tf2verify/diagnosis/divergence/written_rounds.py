@@ -15,6 +15,9 @@ from tf2verify.records import rounds
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.op_pairs import Pairing, family
 
+# Of loops that both sides write out.
+_FEWEST_ROUNDS = 3
+
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
@@ -73,8 +76,12 @@ class Repeats:
 
 
 def common_divisors(one: int, other: int) -> list[int]:
-  """Returns how many rounds two lines may have that make some operations each, the most first."""
-  return [n for n in range(math.gcd(one, other), 1, -1) if one % n == other % n == 0]
+  """Returns how many rounds two lines may have that make some operations each, the most first.
+
+  Of two that a line is run it is not known that they are rounds: a norm before and behind a gate.
+  """
+  most = math.gcd(one, other)
+  return [n for n in range(most, _FEWEST_ROUNDS - 1, -1) if one % n == other % n == 0]
 
 
 def _kind(op: OpRecord) -> Hashable:

@@ -65,22 +65,40 @@ def _along(graph: OpGraph, region: Region) -> tuple[int, int] | None:
 
 
 def are_same_axes(
-  graph: OpGraph, op: OpRecord, what: str, slot: int | None, tf1: Any, tf2: Any
+  graphs: tuple[OpGraph, OpGraph],
+  ops: tuple[OpRecord, OpRecord],
+  what: str,
+  slot: int | None,
+  axes: tuple[Any, Any],
 ) -> bool:
   """Returns whether two values are axes, and the same ones.
 
-  Some may be counted from the end, 1 and -2, in another order, or one without a list.
+  Some may be counted from the end, 1 and -2, in another order, or one without a list; each side
+  counts those of its own tensor.
 
   Args:
-    graph: the tf1 side's graph.
-    op: the operation that takes them.
+    graphs: of tf1, and of the port.
+    ops: the operations that take them.
     what: the name of the input or attribute.
     slot: the input's number; None for an attribute.
-    tf1: the tf1 side's axes.
-    tf2: the port's.
+    axes: those of tf1, and of the port.
   """
   if what not in _NAMES:
     return False
+  known = [_rank(graph, op, slot) for graph, op in zip(graphs, ops, strict=True)]
+  ranks = [rank or known[1 - number] for number, rank in enumerate(known)]
+  arrays = [np.asarray(value) for value in axes]
+  if not all(ranks) or any(array.dtype.kind not in 'iu' for array in arrays):
+    return False
+  one, other = (
+    {int(axis) % rank for axis in array.reshape(-1)}
+    for array, rank in zip(arrays, ranks, strict=True)
+  )
+  return one == other
+
+
+def _rank(graph: OpGraph, op: OpRecord, slot: int | None) -> int:
+  """Returns how many axes there are; 0 where that is not known."""
   ranks = {
     len(shape)
     for number, (producer, output) in enumerate(op.inputs)
@@ -88,9 +106,5 @@ def are_same_axes(
     for _, shape in graph.ops[producer].outputs[output : output + 1]
     if shape is not None
   }
-  arrays = [np.asarray(value) for value in (tf1, tf2)]
-  rank = max(ranks, default=0) + (op.op_type == 'ExpandDims')
-  if not rank or any(array.dtype.kind not in 'iu' for array in arrays):
-    return False
-  one, other = ({int(axis) % rank for axis in array.reshape(-1)} for array in arrays)
-  return one == other
+  rank = max(ranks, default=0)
+  return rank and rank + (op.op_type == 'ExpandDims')

@@ -185,7 +185,8 @@ class GraphComparison:
     for attribute, value in op.attributes:
       if attribute in SILENT_ATTRIBUTES or attribute not in others:
         continue
-      if are_same_axes(self._tf1, op, attribute, None, value, others[attribute]):
+      axes = value, others[attribute]
+      if are_same_axes((self._tf1, self._tf2), (op, other), attribute, None, axes):
         continue
       if not same(value, others[attribute]):
         both = value, others[attribute]
@@ -261,7 +262,7 @@ class GraphComparison:
       if not written and np.allclose(tf1, tf2, _OF_COMPUTED, 0.0):
         continue
       what = op.input_name(slot)
-      if are_same_axes(self._tf1, op, what, slot, tf1, tf2):
+      if are_same_axes((self._tf1, self._tf2), (op, other), what, slot, (tf1, tf2)):
         continue
       found.append(self._difference(GraphAspect.CONSTANT, name, op, what, tf1, tf2))
       if written:
