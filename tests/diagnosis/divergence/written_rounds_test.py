@@ -161,16 +161,35 @@ class PairingTest(absltest.TestCase):
     self.assertIsNone(repeats.later(1, 1, 3))
     self.assertEqual(repeats.count(1), 0)
 
+  def _with_steps(self, of_tf1, of_port):
+    """Makes tf1 of three rounds with some products each, and returns the port's operations."""
+
+    def steps(count, line):
+      return [
+        step
+        for n in range(3)
+        for step in (
+          *((f'mul_{n}_{k}', 'Mul', line) for k in range(count)),
+          (f'sub_{n}', 'Sub', line + 1),
+        )
+      ]
+
+    self.tf1 = _graph('tf1', steps(of_tf1, 1))
+    return steps(of_port, 7)
+
   def test_where_both_sides_write_their_rounds_out(self):
-    self.tf1 = _graph('tf1', [(f'mul_{n}', 'Mul', 1) for n in range(6)])
-    ops = [(f'product_{n}', 'Mul', 7) for n in range(9)]
-    # Of two and of three operations a round.
-    self.assertEqual(self.paired(ops, [(2, 3), (4, 6)]), {2: 3, 4: 6, 6: 9})
+    ops = self._with_steps(2, 3)
+    # The second of two products in each round, and the third of three.
+    self.assertEqual(self.paired(ops, [(2, 3), (5, 7)]), {2: 3, 5: 7, 8: 11})
 
   def test_not_where_pairs_of_both_contradict_each_other(self):
+    ops = self._with_steps(2, 2)
+    self.assertEqual(self.paired(ops, [(1, 8), (2, 1)]), {1: 8, 2: 1})
+
+  def test_one_run_of_a_line_is_no_loop(self):
     self.tf1 = _graph('tf1', [(f'mul_{n}', 'Mul', 1) for n in range(6)])
     ops = [(f'product_{n}', 'Mul', 7) for n in range(6)]
-    self.assertEqual(self.paired(ops, [(1, 6), (2, 1)]), {1: 6, 2: 1})
+    self.assertEqual(self.paired(ops, [(1, 1)]), {1: 1})
 
   def test_same_operation_in_another_round(self):
     repeats = Repeats(_graph('tf2', [(f'mul_{n}', 'Mul', 7) for n in range(6)]))

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tf2verify.diagnosis.divergence.written_rounds import Repeats, common_divisors
+from tf2verify.diagnosis.divergence.written_rounds import Repeats, common_counts
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord, TensorKey
@@ -149,11 +149,14 @@ class AllRounds:
 
   def _rounds_of_both(self, tf1: int, tf2: int) -> list[tuple[int, int]]:
     """Returns the same where both sides write out as many, one after the other."""
-    both = [one.of.get(n) for one, n in zip(self._repeats, (tf1, tf2), strict=True)]
-    sizes = [one.count(n) for one, n in zip(self._repeats, (tf1, tf2), strict=True)]
-    for count in common_divisors(*sizes):
-      places = zip(both, sizes, strict=True)
-      found = {place.number // (size // count) for place, size in places if place is not None}
+    both = [known.of.get(n) for known, n in zip(self._repeats, (tf1, tf2), strict=True)]
+    one, other = both
+    if one is None or other is None:
+      return []
+    sizes = [known.count(n) for known, n in zip(self._repeats, (tf1, tf2), strict=True)]
+    for count in common_counts(*self._repeats, (one.kind, other.kind)):
+      places = zip((one, other), sizes, strict=True)
+      found = {place.number // (size // count) for place, size in places}
       if len(found) == 1:
         (number,) = found
         return [(other - number, count) for other in range(count) if other != number]

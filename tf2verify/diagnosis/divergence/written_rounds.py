@@ -34,14 +34,21 @@ class Repeats:
     of: where an operation stands, by position; without those that nothing repeats.
     all: positions of all of a kind, in order.
     named: kinds whose names tell the round.
+    runs: of each kind that names do not tell, in which runs of its line it is; other lines are run
+      between two of them.
   """
 
   def __init__(self, graph: OpGraph) -> None:
     self.of: dict[int, _Place] = {}
     self.all: dict[Hashable, list[int]] = defaultdict(list)
     self.named: set[Hashable] = set()
+    self.runs: dict[Hashable, set[int]] = defaultdict(set)
+    run, line = 0, None
     for position, op in enumerate(graph.ops):
       kind = _kind(op)
+      if op.source is not None and not op.is_leaf and op.source.at != line:
+        run, line = run + 1, op.source.at
+      self.runs[kind].add(run)
       if kind is None:
         continue
       numbers = rounds.numbers_of(op.name)
@@ -75,13 +82,15 @@ class Repeats:
     return self.all[place.kind][number] if 0 <= number < len(self.all[place.kind]) else None
 
 
-def common_divisors(one: int, other: int) -> list[int]:
-  """Returns how many rounds two lines may have that make some operations each, the most first.
+def common_counts(ones: Repeats, others: Repeats, kinds: tuple[Hashable, Hashable]) -> list[int]:
+  """Returns how many rounds two lines may have that both sides write out, the most first.
 
-  Of two that a line is run it is not known that they are rounds: a norm before and behind a gate.
+  Each makes as many operations of its kind in every round. Of two that a line is run it is not
+  known that they are rounds: a norm before and behind a gate.
   """
-  most = math.gcd(one, other)
-  return [n for n in range(most, _FEWEST_ROUNDS - 1, -1) if one % n == other % n == 0]
+  sides = list(zip((ones, others), kinds, strict=True))
+  counts = [len(known) for side, kind in sides for known in (side.runs[kind], side.all[kind])]
+  return [n for n in range(math.gcd(*counts), _FEWEST_ROUNDS - 1, -1) if math.gcd(n, *counts) == n]
 
 
 def _kind(op: OpRecord) -> Hashable:
@@ -114,9 +123,10 @@ def pair_in_written_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -
       continue
     both = ones.all[kind], others.all[other_kind]
     is_named = kind in ones.named, other_kind in others.named
-    found = (
-      _predicted(both, is_named, places) if any(is_named) else _predicted_of_two_lists(both, places)
-    )
+    if any(is_named):
+      found = _predicted(both, is_named, places)
+    else:
+      found = _predicted_of_two_lists(both, places, common_counts(ones, others, (kind, other_kind)))
     for tf1, tf2 in found:
       if pairing.tf2_of[tf1] is None and pairing.tf1_of[tf2] is None:
         pairing.add(tf1, tf2)
@@ -150,7 +160,9 @@ def _predicted(
 
 
 def _predicted_of_two_lists(
-  both: tuple[Sequence[int], Sequence[int]], places: Sequence[tuple[_Place, _Place]]
+  both: tuple[Sequence[int], Sequence[int]],
+  places: Sequence[tuple[_Place, _Place]],
+  counts: Sequence[int],
 ) -> list[tuple[int, int]]:
   """Returns the same where both sides write their rounds out, with as many of them as can be.
 
@@ -158,7 +170,7 @@ def _predicted_of_two_lists(
   rounds, each operation of a round of the one is at its own place in a round of the other.
   """
   sizes = len(both[0]), len(both[1])
-  for count in common_divisors(*sizes):
+  for count in counts:
     widths = sizes[0] // count, sizes[1] // count
     columns: dict[int, int] = {}
     for one, other in places:
