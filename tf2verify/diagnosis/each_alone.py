@@ -139,7 +139,9 @@ def _is_moved(looking: Looking, one: Mistake) -> bool:
 
   It is before a normalization there, say, and behind it here.
   """
-  known = [d for source in one.sources for d in source.differences if d.aspect in _OF_ONE_SIDE]
+  every = (d for source in one.sources for d in source.differences)
+  # Where the other side has it may be known.
+  known = [d for d in every if d.aspect in _OF_ONE_SIDE and not d.elsewhere]
   types = {step for d in known for steps in (d.tf1_value, d.tf2_value) for step in steps or ()}
   graphs = looking.tf1.op_graph, looking.tf2.op_graph
   counts = [
