@@ -42,7 +42,9 @@ def with_each_alone(bench: Bench, looking: Looking, found: Found) -> Found:
   if not found.passes or len(found.mistakes) == 1:
     return found
   before, until = found, time.perf_counter() + _SECONDS
-  for vague in list(filter(functools.partial(says_little, looking), found.mistakes))[:_MOST]:
+  vague_ones = filter(functools.partial(says_little, looking), found.mistakes)
+  # An operation of tf1 tells what to look for; where it is but a shape, none does.
+  for vague in sorted(vague_ones, key=lambda one: one.is_of_shapes)[:_MOST]:
     if time.perf_counter() > until:
       break
     others = [one for one in found.mistakes if one is not vague]
