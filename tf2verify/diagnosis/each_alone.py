@@ -118,6 +118,8 @@ def completed(bench: Bench, looking: Looking, found: Found) -> list[Mistake] | N
 
 def says_little(looking: Looking, one: Mistake) -> bool:
   """Returns whether a simple edit would say more than a mistake does."""
+  if any(d.elsewhere for source in one.sources for d in source.differences):
+    return False  # that it is moved, and where to, is said
   return not says_one_thing(one) or _is_form(looking, one) or _is_moved(looking, one)
 
 
@@ -141,9 +143,7 @@ def _is_moved(looking: Looking, one: Mistake) -> bool:
 
   It is before a normalization there, say, and behind it here.
   """
-  every = (d for source in one.sources for d in source.differences)
-  # Where the other side has it may be known.
-  known = [d for d in every if d.aspect in _OF_ONE_SIDE and not d.elsewhere]
+  known = [d for source in one.sources for d in source.differences if d.aspect in _OF_ONE_SIDE]
   types = {step for d in known for steps in (d.tf1_value, d.tf2_value) for step in steps or ()}
   graphs = looking.tf1.op_graph, looking.tf2.op_graph
   counts = [
