@@ -40,11 +40,10 @@ def joined_repeats(found: Found) -> Found:
     like = next((n for n, one in enumerate(kept) if _is_repeat(mistake, one)), None)
     if like is None:
       kept.append(mistake)
-    else:
-      one = kept[like]
-      places = (*one.places, *mistake.places)
-      repair = one.repair.joined(mistake.repair)
-      kept[like] = dataclasses.replace(one, places=places, repair=repair)
+      continue
+    one = kept[like]
+    places, repair = (*one.places, *mistake.places), one.repair.joined(mistake.repair)
+    kept[like] = dataclasses.replace(one, places=places, repair=repair)
   if len(kept) == len(found.mistakes):
     return found
   by_value = sum(one.edit is Edit.VALUE for one in kept)
@@ -377,9 +376,7 @@ def _numbers(text: str) -> list[float]:
 
 def _is_ratio(ratio: float, tf1: Sequence[float], tf2: Sequence[float]) -> bool:
   """Returns whether each side has one number, the port's so many times that of TF1."""
-  if len(tf1) != 1 or len(tf2) != 1:
-    return False
-  return math.isclose(tf2[0], ratio * tf1[0], rel_tol=1e-3)
+  return len(tf1) == len(tf2) == 1 and math.isclose(tf2[0], ratio * tf1[0], rel_tol=1e-3)
 
 
 def _with(evidence: FailedStage, sources: tuple[SourceEvidence, ...]) -> FailedStage:
