@@ -345,8 +345,8 @@ def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
   for cause in known:
     if all(_says(cause, place.evidence.source) for place in mistake.places):
       return dataclasses.replace(cause, experiment=experiment, predicts=True)
-  is_known_part = mistake.only_scales and any(cause.rule in _OF_PARTS for cause in known[:1])
-  if known and (mistake.edit is not Edit.SETTING or is_known_part):
+  is_sure = any(c.numbers or (mistake.only_scales and c.rule in _OF_PARTS) for c in known[:1])
+  if known and (mistake.edit is not Edit.SETTING or is_sure):
     seen = known[0].evidence or experiment.text
     return dataclasses.replace(known[0], evidence=seen, experiment=experiment)
   return edit

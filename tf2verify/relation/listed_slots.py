@@ -4,7 +4,7 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tf2verify.records.training import Slot
+from tf2verify.records.training import Slot, TrainingRun
 from tf2verify.relation.slots import are_same, meaning, shape, tells
 
 
@@ -43,8 +43,15 @@ def owners_by_values(
   return found
 
 
-def with_owners(slots: Iterable[Slot], owners: Mapping[str, str]) -> tuple[Slot, ...]:
-  """Returns slots with their variables, by key."""
+def with_owners(run: TrainingRun, owners: Mapping[str, str]) -> TrainingRun:
+  """Returns a run whose slots have their variables, by key."""
+  if not owners:
+    return run
+  steps = [dataclasses.replace(s, slots=_with_owners(s.slots, owners)) for s in run.steps]
+  return dataclasses.replace(run, steps=tuple(steps))
+
+
+def _with_owners(slots: Iterable[Slot], owners: Mapping[str, str]) -> tuple[Slot, ...]:
   return tuple(
     dataclasses.replace(slot, variable=owners[slot.key]) if slot.key in owners else slot
     for slot in slots

@@ -17,6 +17,8 @@ _Array = np.ndarray[Any, Any]
 Rates = Callable[[Sequence[int]], tuple[Sequence[float], Sequence[float]]]
 # Gives names of what may count steps, their values, and the learning rates with them at counts.
 RatesByCount = Callable[[Sequence[int]], Sequence[tuple[str, int, Sequence[float]]]]
+# Gives names of arguments of the port's schedule, its value, and one with which it is that of TF1.
+FittingArguments = Callable[[], Sequence[tuple[str, float, float]]]
 
 # A variable is stored with a rounding, and an update is the difference of two of them.
 _STORED = 8.0
@@ -161,6 +163,8 @@ class TrainingEvidence:
   # Gives what may count the port's steps, its value after the last one, and the learning rates of
   # the port with it at counts of steps.
   rates_by_count: RatesByCount = no_rates
+  # Gives arguments of the port's schedule with which its rates are those of TF1 at all counts.
+  fitting_arguments: FittingArguments = tuple
 
   @property
   def steps(self) -> tuple[TrainingStep, TrainingStep]:
@@ -205,6 +209,7 @@ def training_evidence(
   rates: Rates | None = None,
   moved_later: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset()),
   rates_by_count: RatesByCount = no_rates,
+  fitting_arguments: FittingArguments = tuple,
 ) -> TrainingEvidence:
   """Returns two runs laid side by side.
 
@@ -221,6 +226,7 @@ def training_evidence(
     rates: see `TrainingEvidence`.
     moved_later: likewise.
     rates_by_count: likewise.
+    fitting_arguments: likewise.
   """
   elements = rounding_elements or {}
   cut_tf1, cut_tf2, sampled = at_samples(tf1, tf2, pairs)
@@ -255,6 +261,7 @@ def training_evidence(
     rates,
     moved_later,
     rates_by_count,
+    fitting_arguments,
   )
 
 

@@ -1,6 +1,7 @@
 """Learning-rate schedules of Keras optimizers, asked for the rate at any count of steps."""
 
 import contextlib
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
@@ -13,6 +14,9 @@ from tf2verify.sides import side
 from tf2verify.sides.optimizer_state import is_keras
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras, keras3
+
+# What an argument of a schedule may be.
+Number = bool | int | float
 
 
 def _classes() -> tuple[type, ...]:
@@ -72,6 +76,22 @@ class Schedule:
     """
     with user_code(side.TF2, 'the learning-rate schedule'):
       return [float(self._schedule(tf.constant(count, self._dtype))) for count in counts]
+
+  def numbers(self) -> dict[str, Number]:
+    """Returns the numbers that the schedule was given, as far as it keeps them."""
+    held = getattr(self._schedule, '__dict__', {})
+    return {
+      name: value
+      for name, value in held.items()
+      if isinstance(value, (bool, int, float)) and not name.startswith('_')
+    }
+
+  def with_number(self, name: str, value: Number) -> 'Schedule':
+    """Returns the same schedule with another number."""
+    found = copy.copy(self)
+    found._schedule = copy.copy(self._schedule)
+    setattr(found._schedule, name, value)
+    return found
 
   @contextlib.contextmanager
   def scaled(self, factor: float) -> Iterator[None]:

@@ -23,6 +23,7 @@ from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
+from tf2verify.stages.training.asked_schedules import AskedSchedule
 from tf2verify.stages.training.clipping_trials import (
   ClippingWatch,
   Factors,
@@ -82,6 +83,7 @@ class BothSides:
     # By counts of steps: a diagnosis asks again once the sides are closed.
     self._rates: dict[int, tuple[float, float]] = {}
     self._nearest: int | None = None
+    self._asked: AskedSchedule | None = None
     self._ahead: int | None = None
     self._paces = Paces()
     reference.run()  # reads the values before the first step
@@ -200,9 +202,7 @@ class BothSides:
     if self._owners is None and tf1.steps:
       slots = tf1.steps[0].slots, tf2.steps[0].slots
       self._owners = owners_by_values(*slots, {port: name for name, port in self._pairs})
-    if self._owners:
-      steps = [dataclasses.replace(s, slots=with_owners(s.slots, self._owners)) for s in tf2.steps]
-      tf2 = dataclasses.replace(tf2, steps=tuple(steps))
+    tf2 = with_owners(tf2, self._owners or {})
     names = self._pairs, self._trainable, self._slot_names
     found = Steps(tf1, tf2, *names, doubtful, self._told)
     self._told = found.told  # later on, the first step has no arrays
@@ -222,11 +222,16 @@ class BothSides:
         one, _ = self._taken[-1]
         known = None if one.global_step is None else self._paces.of_port(one.global_step)
         self._ahead = 0 if known is None else schedule.count - known
-      others = schedule.rates([max(self._paces.of_port(n) + self._ahead, 0) for n in wanted])
+      self._asked = AskedSchedule(schedule, self._paces.of_port, self._ahead)
+      others = self._asked.rates(wanted)
       both = zip(reference.rates(list(map(self._paces.of_tf1, wanted))), others, strict=True)
       self._rates.update(zip(wanted, both, strict=True))
     found = [self._rates[count] for count in counts]
     return [one for one, _ in found], [other for _, other in found]
+
+  def fitting_arguments(self) -> Sequence[tuple[str, float, float]]:
+    """Returns arguments of the port's schedule with which it is TF1's, see `AskedSchedule`."""
+    return () if self._asked is None else self._asked.fitting(self._rates)
 
   def _schedule_like_tf1(self) -> Schedule:
     """Returns the port's schedule; of several the one that is nearest to that of tf1.

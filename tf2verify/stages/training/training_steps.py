@@ -169,8 +169,7 @@ class _Judge:
     counts, proven = ((), None) if parted else self._proven(comparison)
     later = later.also(counts)
     notes = [*tried, *step_notes(self._looked_at, parted, self._count)]
-    notes += [whose] if whose else []
-    notes += inside_notes(self._inside)
+    notes += [*([whose] if whose else []), *inside_notes(self._inside)]
     notes += [*rows.notes, *(alone if parted else [])]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
@@ -387,6 +386,7 @@ class _Judge:
       self._both.rates_if_known(),
       self._turns.moved,
       self._both.rates_by_count,
+      self._both.fitting_arguments,
     )
     return tuple(causes_of(evidence))
 

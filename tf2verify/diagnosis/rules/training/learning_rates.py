@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.training.later_rates import later_rates
+from tf2verify.diagnosis.rules.training.later_rates import COUNTS, later_rates
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import About, Cause
@@ -44,17 +44,38 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
     or _bounded(tf1, tf2)
     or _parted(tf1, tf2)
   )
-  change = None
+  change, numbers = None, ''
+  if text and text == _argument(evidence):
+    numbers = 'the learning rates at all counts of steps'
   ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
   if len(evidence.tf1.optimizers) == 1 and np.isfinite(ratios[0]) and _is_constant(ratios):
     change = Change(Changed.LEARNING_RATE, 1.0, ratios[0])
-  return Cause(text, explains=_EXPLAINS, change=change) if text else None
+  return Cause(text, explains=_EXPLAINS, change=change, numbers=numbers) if text else None
 
 
 def _everywhere(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
   """What the schedules themselves tell, at any count of steps."""
   ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
-  return '' if evidence.rates is None or _is_constant(ratios) else later_rates(evidence.rates)
+  if evidence.rates is None or _is_constant(ratios):
+    return ''
+  return later_rates(evidence.rates) or _argument(evidence)
+
+
+def _argument(evidence: TrainingEvidence) -> str:
+  """Names the arguments of the port's schedule of which each alone would make it that of TF1."""
+  found = evidence.fitting_arguments()
+  if not found:
+    return ''
+  name, own, _ = found[0]
+  others = ' or '.join(f'{name}={_value_text(value)}' for name, _, value in found[:_SHOWN])
+  return (
+    f'{name} of the schedule of the port is {_value_text(own)}; with {others} its learning rates '
+    f'are those of TF1 at all step counts that were compared, up to {COUNTS[-1]:,}: pass that'
+  )
+
+
+def _value_text(value: float) -> str:
+  return str(value) if isinstance(value, (bool, int)) else number_text(value)
 
 
 def _frozen(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
