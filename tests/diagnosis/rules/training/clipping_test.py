@@ -160,6 +160,14 @@ class ClippingTest(parameterized.TestCase):
     self.assertIn('that of kernel is 0.5 in TF1 (7 rows) and 1.5 in the port (7 rows)', found.text)
     self.assertIsNone(clipping(training_evidence(tf1, tf1, simulated.PAIRS, 1)))
 
+  def test_rows_that_are_added_up_before_clipping(self):
+    # The port differs in something else, and takes the norm that TF1 takes.
+    tf1 = simulated.run('tf1', _FORM, clip=joint(0.2))
+    tf2 = simulated.run('tf2', _FORM, clip=joint(0.2))
+    sliced = [with_rows(tf2, 1.5).steps[n].gradients for n in range(3)]
+    tf2 = simulated.with_steps(tf2, gradients=sliced)
+    self.assertIsNone(clipping(training_evidence(tf1, tf2, simulated.PAIRS, 1)))
+
   def test_norms_of_a_gradient_that_is_another_one(self):
     tf1 = with_rows(simulated.run('tf1', _FORM, clip=of_rows(0.2, 0.5)), 0.5)
     tf2 = with_rows(simulated.run('tf2', _FORM, clip=of_rows(0.2, 1.5)), 1.5)

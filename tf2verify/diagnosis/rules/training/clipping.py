@@ -23,6 +23,7 @@ from tf2verify.numerics.gradient_clips import (
 )
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import TrainingStep
 
 # Of the norm: two that are nearer are one, but for rounding; and of how far two norms are apart.
 _LEAST_APART = 3e-6
@@ -143,6 +144,10 @@ def _other_rows(evidence: TrainingEvidence, clip: Clip) -> str:
   made = one + sum(norm_of(port) ** 2 - norm_of(tf1) ** 2 for _, tf1, port in apart)
   if clip.kind != JOINT or not apart or not is_close(made, other):
     return ''
+  # The step may add the rows up before it clips: then it takes another norm than that of them.
+  factors = [_joint_factor(step) for step in evidence.steps]
+  if not one or not other or not _tells(factors[1] / factors[0], math.sqrt(one / other)):
+    return ''
   name, tf1, port = max(apart, key=lambda found: abs(norm_of(found[1]) - norm_of(found[2])))
   return (
     f'both sides scale all gradients by their global norm, to {number_text(clip.limit)}, but that '
@@ -164,11 +169,23 @@ def _made_dense(evidence: TrainingEvidence, clip: Clip) -> str:
   if clip.kind != JOINT or not dense or found is None:
     return ''
   is_port = abs(found - of_rows / dense) < abs(found - dense / of_rows)
-  expected = of_rows / dense if is_port else dense / of_rows
-  apart = abs(expected - 1.0)
-  if apart < _LEAST_APART or abs(found - expected) > _TELLS * apart:
+  if not _tells(found, of_rows / dense if is_port else dense / of_rows):
     return ''
   return made_dense_text(evidence.steps[0].gradients, clip, is_port)
+
+
+def _tells(found: float, expected: float) -> bool:
+  """Returns whether a number is one that two norms lead to, and not 1, to which equal ones do."""
+  apart = abs(expected - 1.0)
+  return apart >= _LEAST_APART and abs(found - expected) <= _TELLS * apart
+
+
+def _joint_factor(step: TrainingStep) -> float:
+  """Returns the number by which a step scales its gradients; `nan` without any."""
+  applied = {r.name: r.value for r in step.applied_gradients if r.value is not None}
+  known = [(r.value, applied[r.name]) for r in step.gradients if r.name in applied]
+  size = math.hypot(*(norm(raw) for raw, _ in known if raw is not None))
+  return math.hypot(*(norm(value) for raw, value in known if raw is not None)) / (size or math.nan)
 
 
 def made_dense_text(gradients: Sequence[TensorRecord], clip: Clip, is_port: bool = True) -> str:
