@@ -95,6 +95,7 @@ from tf2verify.diagnosis.rules.training.averages import (
   paced_otherwise,
 )
 from tf2verify.diagnosis.rules.training.centering import centering
+from tf2verify.diagnosis.rules.training.clipped_slots import clipping_in_slots
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
@@ -229,6 +230,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('slot_starts', TrainingEvidence, slot_starts),
   Rule('own_clipping', TrainingEvidence, own_clipping),
   Rule('own_penalty', TrainingEvidence, own_penalty),
+  Rule('clipping_in_slots', TrainingEvidence, clipping_in_slots),
   Rule('own_nesterov', TrainingEvidence, own_nesterov),
   Rule('centering', TrainingEvidence, centering),
   Rule('amsgrad', TrainingEvidence, amsgrad),

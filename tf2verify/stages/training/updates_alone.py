@@ -50,7 +50,7 @@ _OF_OPTIMIZERS = frozenset(
 _COMPARED = _OF_OPTIMIZERS | {quantities.APPLIED}
 _MOVED = (quantities.STATE, quantities.UPDATE)
 _RATE = 'learning_rate'
-_CLIPPING = frozenset(('clipping', 'own_clipping'))
+_CLIPPING = frozenset(('clipping', 'clipping_in_slots', 'own_clipping'))
 # Each is seen in numbers of the update alone.
 _RULES = frozenset(
   (
