@@ -76,6 +76,22 @@ class SoftCopiesTest(absltest.TestCase):
     self.assertEqual(soft_copies(found).variables, _COPIES)
     self.assertIsNone(averages_at_rest(found), 'no call of the model in training mode moves them')
 
+  def test_the_port_leaves_some_and_rounds_others(self):
+    tf1, tf2 = _run('tf1', 1.0), _run('tf2', 1.0)
+    start = _values(tf2.values_before)['target/kernel']
+
+    def edited(step):
+      values = _values(step.variables)
+      # Such rounding comes from the update of the variable that is copied.
+      rounded = values['target/bias'] * np.float32(1 + 1e-5)
+      return simulated.tensors({**values, 'target/kernel': start, 'target/bias': rounded})
+
+    tf2 = simulated.with_steps(tf2, variables=[edited(step) for step in tf2.steps])
+    found = soft_copies(_evidence(tf1, tf2))
+    self.assertIn('sets target/kernel to trained variables of their shapes, as kernel', found.text)
+    self.assertIn('the port leaves them unchanged, and moves target/bias: are they', found.text)
+    self.assertEqual(found.variables, ('target/kernel',))
+
   def test_a_copy_of_one_number_tells_nothing(self):
     """Any variable of its shape explains how it moves, by some share."""
 

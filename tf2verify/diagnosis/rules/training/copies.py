@@ -23,6 +23,7 @@ class _Following:
   share: float
   is_late: bool  # whether to their values after the update, and not to those before it
   left: float  # the greatest part of a change that this does not explain
+  followed: tuple[str, ...]  # the variables, of copies whose elements tell them
 
 
 def soft_copies(evidence: TrainingEvidence) -> Cause | None:
@@ -30,22 +31,31 @@ def soft_copies(evidence: TrainingEvidence) -> Cause | None:
 
   A step of a soft update (Polyak averaging) is share · (variable - copy).
   """
-  copies = [pair for pair in evidence.states if pair.differs]
+  apart = [pair for pair in evidence.states if pair.differs]
+  # A copy of a variable that is only rounded otherwise is none that follows it otherwise.
+  copies = [pair for pair in apart if pair.differs_clearly] or apart
   tf1 = _following(evidence, copies, 'tf1')
   turn = _in_other_steps(evidence, copies)
   if turn is not None or tf1 is None:
     return turn
   names = listed([pair.name for pair in copies])
+  share = f'{number_text(round(tf1.share, 4))} of the way'
+  is_set = abs(tf1.share - 1.0) <= _SAME_SHARE
   how = (
-    f'the step of TF1 moves {names} by {number_text(round(tf1.share, 4))} of the way to trained '
-    f'variables of their shapes ({_when(tf1)})'
+    f'the step of TF1 sets {names} to trained variables of their shapes, as '
+    f'{listed(tf1.followed)} ({_when(tf1)})'
+    if is_set
+    else f'the step of TF1 moves {names} by {share} to trained variables of their shapes '
+    f'({_when(tf1)})'
   )
   variables = tuple(pair.name for pair in copies)
   if all(pair.tf2.rests for pair in copies):
+    moved = [p.name for p in evidence.states if p not in copies and not p.tf2.rests]
+    others = f', and moves {listed(moved)}' if moved else ''
     return Cause(
       f'{how}, as a target network or an average of the weights follows them; that of the port '
-      'leaves them unchanged: are they in the lists that it iterates over (trainable_variables '
-      'contains no frozen variables)?',
+      f'leaves them unchanged{others}: are they in the lists that it iterates over '
+      '(trainable_variables contains no frozen variables)?',
       explains=(About.UPDATE,),
       variables=variables,
     )
@@ -53,7 +63,8 @@ def soft_copies(evidence: TrainingEvidence) -> Cause | None:
   if tf2 is None:
     return None
   if abs(tf1.share - tf2.share) > _SAME_SHARE * tf1.share:
-    text = f'{how}, that of the port by {number_text(round(tf2.share, 4))}'
+    moves = 'moves them by' if is_set else 'by'
+    text = f'{how}, that of the port {moves} {number_text(round(tf2.share, 4))}'
   elif tf1.is_late != tf2.is_late:
     fix = 'after' if tf1.is_late else 'before'
     text = f'{how}, that of the port to {_when(tf2)}: move them {fix} apply_gradients'
@@ -101,7 +112,7 @@ def _following(
 def _all_alike(
   evidence: TrainingEvidence, copies: Sequence[StepPair], side: str, is_late: bool
 ) -> _Following | None:
-  shares, left = [], []
+  shares, left, followed = [], [], []
   for pair in copies:
     if pair.tf1.start.size < _TELLING:
       continue
@@ -111,6 +122,7 @@ def _all_alike(
       return None
     shares.append(best[0])
     left.append(best[1])
+    followed.append(best[2])
   if not shares:
     return None
   share = float(np.median(shares))
@@ -118,13 +130,13 @@ def _all_alike(
     return None
   if any(abs(one - share) > _SAME_SHARE * share for one in shares):
     return None
-  return _Following(share, is_late, max(left))
+  return _Following(share, is_late, max(left), tuple(followed))
 
 
 def _shares(
   evidence: TrainingEvidence, move: VariableStep, side: str, is_late: bool
-) -> Iterator[tuple[float, float]]:
-  """Yields by what share a copy moves to each variable of its shape, and what that leaves."""
+) -> Iterator[tuple[float, float, str]]:
+  """Yields by what share a copy moves to variables of its shape, what that leaves, and which."""
   change = move.update
   most = float(np.abs(change).max(initial=0.0))
   if not most:
@@ -137,4 +149,4 @@ def _shares(
     size = float(np.sum(ahead * ahead))
     if size:
       share = float(np.sum(ahead * change)) / size
-      yield share, float(np.abs(change - share * ahead).max()) / most
+      yield share, float(np.abs(change - share * ahead).max()) / most, trained.name
