@@ -254,7 +254,7 @@ def _starts(looking: Looking, evidence: FailedStage, run: str) -> tuple[Source, 
 def _without_effect(looking: Looking) -> list[str]:
   """Returns the operations that differ for nothing of what fails, as notes."""
   notes = []
-  for source in looking.without_effect[:_SHOWN_VARIABLES]:
+  for source in looking.clearly_without_effect[:_SHOWN_VARIABLES]:
     op = looking.tf1.op_graph.ops[source.regions.tf1.end]
     line = looking.tf2.op_graph.ops[source.regions.tf2.end].source
     place = '' if line is None else f' ({line.short})'

@@ -192,6 +192,11 @@ class Looking:
     """Returns sources without those that differ by too little, if there are others."""
     return [one for one in found if one.agreement.relative > self._least] or list(found)
 
+  @property
+  def clearly_without_effect(self) -> list[FoundSource]:
+    """The sources without an effect that differ by more than how settings are spelled."""
+    return [one for one in self.without_effect if not self.are_small([one])]
+
   def are_small(self, found: Sequence[FoundSource]) -> bool:
     """Returns whether all sources differ by so little, beside a tensor's size."""
     return all(one.agreement.relative <= self._least for one in found)
