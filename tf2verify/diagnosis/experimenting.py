@@ -44,6 +44,9 @@ _OF_STEPS = 'training_steps'
 EXPLAIN_THEMSELVES = ('loss', _OF_STEPS)
 # Rules by which a side has no operation for what differs: there is nothing to edit, and no line.
 _OF_NOTHING = ('pruned',)
+# Rules by which one operation on the gradients of all variables differs: edits of one variable
+# after the other, or of one line, make no other of it.
+_OF_ALL_GRADIENTS = ('clipping_in_slots',)
 _TRANSPOSE = 'Transpose'
 _SLICES = frozenset(('StridedSlice', 'Slice', 'GatherV2'))
 _FROM_TF1 = 'initial values differ as well; experiments begin with those of tf1'
@@ -65,19 +68,21 @@ def with_experiments(
       is_proven = any(cause.numbers for cause in diagnosis.causes)
       said = '' if is_proven or (is_start and not explains_itself) else why_not
       return dataclasses.replace(diagnosis, without_experiments=said)
-    if explains_itself and _is_left_out(evidence, diagnosis.run, bench.causes([])):
+    named = bench.causes([]) if explains_itself else ()
+    if _is_left_out(evidence, diagnosis.run, named):
       return dataclasses.replace(diagnosis, sources=(), growth=(), experimented=True)
-    repairing = Repairing(bench, only_first)
+    is_of_all = any(cause.rule in _OF_ALL_GRADIENTS for cause in named)
+    repairing = Repairing(bench, only_first or is_of_all)
     one_edit = repairing.by_one_edit(step_edits(looking))
     if not one_edit and not diagnosis.causes:
       one_edit = repairing.by_one_edit(python_number_edits(looking))
     found = one_edit or repairing.found(looking)
-    if explains_itself and not found.passes:
+    if explains_itself and not found.passes and not is_of_all:
       in_turn = edits_in_turn(bench, looking, diagnosis.run, _single_edits)
       found = repairing.by_edits(*in_turn) if in_turn else found
     told, found = _told(diagnosis, evidence, bench, found)
     told = _in_short(told, looking, found)
-    simpler = _simpler(repairing, bench, looking, told, found)
+    simpler = None if is_of_all else _simpler(repairing, bench, looking, told, found)
     if simpler is not None:
       told, _ = _told(diagnosis, evidence, bench, simpler)
     told = _with_setting(told, looking)
