@@ -128,7 +128,32 @@ def _left(
   if new is None:
     return None
   ends = StepEnds(tf1, tf2, failing)
-  return ends.left(number, new) if ends.are_known else None
+  return left_after(ends, number, new) if ends.are_known else None
+
+
+def left_after(ends: StepEnds, side: int, new: Sequence[np.ndarray]) -> float | None:
+  """Returns what is left of the differences where one side yields other values.
+
+  An optimizer may make a step of the rounding of a gradient that is zero: where the gradient of a
+  variable is explained, some elements of its update may be left.
+
+  Args:
+    ends: the targets that differ.
+    side: 0 if these are values of tf1, 1 for those of the port.
+    new: what is written, of each target.
+
+  Returns:
+    A part of tf1's greatest element; None where more than rounding is left of any.
+  """
+  left = ends.left(side, new)
+  made = dict(zip(ends.names, new, strict=True))
+  of_gradients = [n.removeprefix(_GRADIENT) for n in made if n.startswith(_GRADIENT)]
+  updates = [name for n in of_gradients if (name := f'{_UPDATE}{n}') in made]
+  if left is not None or not updates:
+    return left
+  others = [name for name in made if name not in updates]
+  left = ends.left(side, [made[name] for name in others], others)
+  return left if ends.are_near(side, [made[name] for name in updates], updates) else None
 
 
 def _new_values(run: InspectableRun, names: Sequence[str]) -> dict[str, np.ndarray]:
