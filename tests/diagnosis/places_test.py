@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
@@ -9,10 +10,10 @@ from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
 from tf2verify.diagnosis.diagnose import diagnose
-from tf2verify.diagnosis.places import statistics
+from tf2verify.diagnosis.places import kept_otherwise, statistics
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import TARGET
+from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord
 
 _X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
 
@@ -43,6 +44,35 @@ class StatisticsTest(absltest.TestCase):
   def test_what_holds_no_numbers(self):
     for array in (np.array(['a']), np.array([b'a'], object), np.array([1j])):
       self.assertIsNone(statistics(array))
+
+
+class KeptOtherwiseTest(absltest.TestCase):
+  def _sides(self, kept):
+    names = [f'second moment of {name}' for name in ('bias', 'kernel')]
+    outputs = (('float32', (3,)),)
+    ops = tuple(
+      OpRecord(name, VARIABLE, (), outputs=outputs, tensors=(f'{name}:0',)) for name in names
+    )
+    values = dict(zip((op.tensors[0] for op in ops), kept, strict=True))
+
+    def fetch(tensors):
+      return [np.float32([values[name]] * 3) for name in tensors]
+
+    return mock.Mock(op_graph=OpGraph('tf1', ops), layouts={}, fetch=fetch)
+
+  def _found(self, one, other):
+    sides = [self._sides(kept) for kept in (one, other)]
+    pairing = mock.Mock(pairs=lambda: [(0, 0), (1, 1)])
+    pairing.tf1, pairing.tf2 = (side.op_graph for side in sides)
+    differs = [f'update of {op.name}' for op in pairing.tf1.ops]
+    return [one.tf1_op for one in kept_otherwise(pairing, *sides, 1e-4, differs)]
+
+  def test_squares_of_rounding(self):
+    self.assertEmpty(self._found((4e-21, 1e-5), (3e-20, 1e-5)))
+
+  def test_others(self):
+    self.assertEqual(self._found((4e-9, 1e-5), (3e-8, 1e-5)), ['second moment of bias'])
+    self.assertEqual(self._found((0.0, 0.0), (3e-20, 0.0)), ['second moment of bias'])
 
 
 class ShownLineTest(absltest.TestCase):

@@ -182,6 +182,9 @@ def initial_value_sources(
   return tuple(found)
 
 
+_ROLE = ' of '
+# What rounding leaves of a gradient that is zero, 2^-20 of others, squared.
+_ROUNDING_SQUARED = 2.0**-40
 _CHOICES = ('Select', 'SelectV2')
 _PASSING = ('Identity', 'Cast')
 _PRODUCTS = ('Mul', 'MulNoNan')
@@ -218,6 +221,7 @@ def kept_otherwise(
   others = tf2.fetch([other.tensors[0] for _, other in pairs])
   known = variable_views(tf1.op_graph, tf2.layouts)
   views = {tf1.op_graph.ops[n].name: view for (n, _), view in known.items()}
+  least = _least_kept(tf1) if pairs else {}
   found = []
   for (op, other), one, its in zip(pairs, ones, others, strict=True):
     if op.name in tf2.layouts:
@@ -226,6 +230,7 @@ def kept_otherwise(
     apart = agreement(one, its)
     is_apart = one.shape == its.shape and not apart.is_rounding and apart.relative > share
     is_apart = is_apart and not _is_added(op.name, tf2.layouts, one, its)
+    is_apart = is_apart and apart.absolute > least.get(op.name.rpartition(_ROLE)[0], 0.0)
     if is_apart and not (is_passed_over(tf1, op.name) or is_passed_over(tf2, other.name)):
       lines, sizes = (op.source, other.source), (apart.absolute, apart.relative)
       given = statistics(one), statistics(its)
@@ -233,12 +238,26 @@ def kept_otherwise(
   return tuple(found[:MOST_SOURCES])
 
 
+def _least_kept(run: InspectableRun) -> dict[str, float]:
+  """Returns by role, as `second moment`, how far what is kept may be apart by rounding.
+
+  That of a gradient which is zero in exact arithmetic is rounding, and its square much less.
+  """
+  leaves = [op for op in run.op_graph.ops if op.op_type == VARIABLE and _ROLE in op.name]
+  leaves = [op for op in leaves if op.outputs[0][0].startswith('float')]
+  greatest: dict[str, float] = {}
+  for op, value in zip(leaves, run.fetch([op.tensors[0] for op in leaves]), strict=True):
+    role = op.name.rpartition(_ROLE)[0]
+    greatest[role] = max(greatest.get(role, 0.0), float(np.abs(value).max(initial=0.0)))
+  return {role: _ROUNDING_SQUARED * size for role, size in greatest.items()}
+
+
 def _is_added(name: str, layouts: Mapping[str, Relayout], one: np.ndarray, its: np.ndarray) -> bool:
   """Returns whether an average is another one by what the map of the variables adds, a number.
 
   A forget bias, say, that tf1 adds in its cell and the port holds in the variable, and its average.
   """
-  role, _, owner = name.rpartition(' of ')
+  role, _, owner = name.rpartition(_ROLE)
   if role != SHADOW or owner not in layouts:
     return False
   apart = its - one
