@@ -61,7 +61,7 @@ def greater_variables(case: CaseUnderTest, run: RunSpec, proven: Proven | None) 
     other = dataclasses.replace(run, fill=fill)
     trial = compared_at(case, other)
     if trial is not None and trial.differences and _is_stable(case, other):
-      where = _where(case, other, trial)
+      where = first_parting(case, other, trial)
       return [] if where is None else [_TEXT.format(factor=factor, where=where)]
   return []
 
@@ -90,10 +90,16 @@ def _is_stable(case: CaseUnderTest, run: RunSpec) -> bool:
   return apart(ones[0], others[0]) > _TIMES * noise and noise < CLEAR
 
 
-def _where(case: CaseUnderTest, run: RunSpec, trial: Comparison) -> str | None:
+def first_parting(case: CaseUnderTest, run: RunSpec, trial: Comparison) -> str | None:
   """Returns the lines at which both sides part first, as an addition to a text.
 
-  None where 32 bits do not suffice for what a side computes.
+  Args:
+    case: both sides.
+    run: of tf1, at which they differ.
+    trial: how.
+
+  Returns:
+    None where 32 bits do not suffice for what a side computes.
   """
   found, run = trial.findings(), dataclasses.replace(run, unrolls=True)
   with contextlib.ExitStack() as opened:

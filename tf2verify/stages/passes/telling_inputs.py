@@ -1,6 +1,7 @@
 """Inputs that reach what the case's own do not: a bound, an epsilon, another activation."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,10 +9,11 @@ import numpy as np
 
 from tf2verify.records.proven import GraphDifference, Proven
 from tf2verify.reference import nests
+from tf2verify.sides import extents
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.passes.compared_again import compared_at
-from tf2verify.stages.passes.greater_variables import greater_variables
+from tf2verify.stages.passes.greater_variables import first_parting, greater_variables
 from tf2verify.stages.stage import CaseUnderTest
 
 # Beyond what bounds stop, and below what an epsilon adds to.
@@ -24,6 +26,11 @@ _ALIGNED = (
 _SYMMETRIC = (
   '{} is symmetric, and both sides agree; with some elements below its diagonal left out they '
   'differ: one side may read columns for rows; if it need not be symmetric, give one that is not'
+)
+_SHORT = (
+  "at the case's own inputs both sides agree, with an example of {} that is {} they differ{}{}: is "
+  'a mask applied at another place, such as after a softmax and not before it, or is something '
+  'divided by what is zero then? If such examples can occur, give one; if not, ignore this'
 )
 _UNPROVEN = (
   "at the case's own inputs both sides agree, at {size} their outputs differ; no difference of the "
@@ -88,7 +95,15 @@ def other_inputs(
     return list(known)
   greater = [] if known else _greater_inputs(case, run, proven)
   greater = greater or greater_variables(case, run, proven)
-  return [*known, *greater, *_other_structure(case, run, proven)]
+  if _is_all(case, proven):
+    return [*known, *greater]
+  return [*known, *greater, *_other_structure(case, run), *_short_examples(case, run)]
+
+
+def _is_all(case: CaseUnderTest, proven: Proven | None) -> bool:
+  """Returns whether there is nothing that other values of the inputs could show, or no way."""
+  is_all = proven is not None and not proven.regions and not proven.reason
+  return is_all or bool(case.tf1.fixed_size)
 
 
 def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
@@ -117,7 +132,45 @@ def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) ->
   return [_UNPROVEN.format(size=size, where=tested and f', the first is {tested}')]
 
 
-def _other_structure(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
+def _short_examples(case: CaseUnderTest, run: RunSpec) -> list[str]:
+  """Runs both sides with an example of no step, or of one, where lengths or masks tell of it.
+
+  What is masked after a softmax in place of before it, or divided by a count that has a bound,
+  shows in an empty example alone.
+
+  Args:
+    case: both sides, which agree.
+    run: of tf1, at which they do.
+  """
+  said: dict[str, str] = {}  # by path, the emptiest first
+  for path, leaf, how in extents.shortest(run.inputs):
+    if path in said:
+      continue
+    inputs = _changed(run.inputs, path, functools.partial(_instead, leaf))
+    other = dataclasses.replace(run, inputs=inputs, size=f'an example of inputs{path} {how}')
+    trial = compared_at(case, other)
+    if trial is not None and trial.differences:
+      where = first_parting(case, other, trial) or ''
+      named = f'inputs{path}' if path else 'the input'
+      said[path] = _SHORT.format(named, how, _values(trial), where)
+  return list(said.values())
+
+
+def _instead(other: np.ndarray, _: np.ndarray) -> np.ndarray:
+  return other
+
+
+def _values(trial: Comparison) -> str:
+  """Returns the values that differ most of the first output that differs."""
+  first = trial.differences[0]
+  array = first.array
+  if array is None or not isinstance(array.tf1, int | float):
+    return ''
+  at = ', '.join(map(str, array.index))
+  return f' (output {first.subject}[{at}]: tf1 {array.tf1:.6g}, tf2 {array.tf2:.6g})'
+
+
+def _other_structure(case: CaseUnderTest, run: RunSpec) -> list[str]:
   """Runs both sides with masks the other way round, and with matrices that are not symmetric.
 
   Masks often are ones and then zeros in every example: a side that only counts the ones computes
@@ -126,11 +179,7 @@ def _other_structure(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -
   Args:
     case: both sides, which agree.
     run: of tf1, at which they do.
-    proven: what is proven of them; nothing is run where that is all.
   """
-  is_all = proven is not None and not proven.regions and not proven.reason
-  if is_all or case.tf1.fixed_size:
-    return []
   kinds = (
     (_is_aligned, lambda leaf: np.flip(leaf, -1), 'from its end', _ALIGNED),
     (_is_symmetric, _half, 'not symmetric', _SYMMETRIC),
