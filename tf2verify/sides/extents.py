@@ -1,6 +1,6 @@
 """Inputs that tell how much of others counts: lengths of examples, and masks of their steps."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -66,3 +66,29 @@ def shortest(inputs: Any) -> Iterator[tuple[str, np.ndarray, str]]:
       else:
         example.reshape(-1)[np.flatnonzero(example)[count:]] = 0
       yield path, changed, text
+
+
+def read_to_end(
+  before: Any, grown: Any, axes: Collection[Collection[tuple[str, int]]]
+) -> tuple[Any, list[str]]:
+  """Returns longer inputs of which the longest example is as long as they are.
+
+  Args:
+    before: the nest of arrays as it was.
+    grown: the same, longer along axes.
+    axes: which, by path and number; those of one size together.
+
+  Returns:
+    The nest, and the paths of the lengths that are others than in `grown`.
+  """
+  old, new = nests.leaves_by_path(before), nests.leaves_by_path(grown)
+  sizes = {(old[path].shape[n], new[path].shape[n]) for group in axes for path, n in group}
+  longer: dict[str, np.ndarray] = {}
+  for path in lengths(before):
+    greatest = old[path].max()
+    ends = [pair for pair in sizes if pair[0] >= greatest]
+    if ends:
+      longer[path] = np.where(new[path] == greatest, min(ends)[1], new[path]).astype(
+        old[path].dtype
+      )
+  return nests.map_leaves(lambda path, leaf: longer.get(path, leaf), grown), list(longer)

@@ -627,6 +627,7 @@ class RightPortsTest(LadderTestCase, parameterized.TestCase):
     verdict = self.passed(Case, without_blind_spots=False)
     self.assertEqual(verdict.compared.tensors, 3)  # the batch can grow
     self.assertIn('but does not read the added elements', verdict.blind_spots[0])
+    self.assertIn('other_sizes_test.py:', verdict.blind_spots[0])
 
   def test_column_of_one_value(self):
     class Case(tiny_models.OneModel):

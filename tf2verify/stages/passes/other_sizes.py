@@ -10,7 +10,7 @@ from typing import Any
 from tf2verify.errors import BuilderError, CaseDefinitionError, LayerError, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, SourceLine
-from tf2verify.sides import other_sizes
+from tf2verify.sides import extents, other_sizes
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.source_lines import line_of_error
 from tf2verify.sides.other_sizes import OtherSize
@@ -89,6 +89,11 @@ class _Outcome:
   def halves(self) -> bool:
     """Whether the reference may take a multiple of what it refused."""
     return self.kind is _Kind.REFUSED and not self.other_variables
+
+  @property
+  def raised(self) -> str:
+    """What the port raised, with the line."""
+    return f'{self.reason}{f" ({self.line})" if self.line else ""}'
 
   @property
   def fails(self) -> bool:
@@ -243,9 +248,20 @@ class OtherSizes:
     """Returns what comes of a size; `limit` tells how the port declares what it raised."""
     outcome = self._run_both(size, limit)
     if outcome.fails and (kind := self._unmeant(outcome)) is not None:
-      outcome = dataclasses.replace(outcome, kind=kind, observed=None)
+      unmeant = dataclasses.replace(outcome, kind=kind, observed=None)
+      outcome = self._read_to_end(unmeant, limit) or unmeant
     self._outcomes.append(outcome)
     return outcome
+
+  def _read_to_end(self, unmeant: _Outcome, limit: Callable[[Exception], str]) -> _Outcome | None:
+    """Returns a failure where lengths and masks read what was added; None without one."""
+    size = unmeant.size
+    inputs, paths = extents.read_to_end(self._run.inputs, size.inputs, size.lengths)
+    if unmeant.kind is not _Kind.UNREAD or not paths:
+      return None
+    name = f'{size.name}, read to their end by {", ".join(paths)}'
+    found = self._run_both(dataclasses.replace(size, inputs=inputs, name=name), limit)
+    return found if found.fails and self._unmeant(found) is None else None
 
   def _run_both(self, size: OtherSize, limit: Callable[[Exception], str]) -> _Outcome:
     case = self._case
@@ -314,7 +330,7 @@ class OtherSizes:
           f'({outcome.size.name})',
           Aspect.SIZE,
           f'the reference accepts {outcome.size.name}',
-          f'the port raises {outcome.reason}{f" ({outcome.line})" if outcome.line else ""}',
+          f'the port raises {outcome.raised}',
           hint=_EXCHANGED.format(outcome.agrees_at)
           if outcome.agrees_at
           else f'is the {what} of the inputs hard-coded in the port?{_ELSE[what]}',
@@ -334,7 +350,7 @@ class OtherSizes:
       if unmeant is not None:
         self._comparison.blind_spots.append(
           f'the reference accepts {unmeant.size.name}, but {but}: that the port '
-          f'{f"raises {unmeant.reason}" if unmeant.reason else "differs"} was not judged'
+          f'{f"raises {unmeant.raised}" if unmeant.reason else "differs"} was not judged'
         )
     differing = [one.size.name for one in self._outcomes if one.kind is _Kind.DIFFERS]
     if not differing:
