@@ -9,6 +9,8 @@ from tf2verify.records.experiment import Experiment, Outcome
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 
+_MOST_LINES = 3
+
 
 class GraphAspect(enum.Enum):
   """How two operations, or their surroundings, differ."""
@@ -162,6 +164,14 @@ class Source:
   def is_initial_value(self) -> bool:
     """Whether it is a variable whose initial values differ."""
     return self.tf1_type == VARIABLE
+
+  def to_lines(self) -> str:
+    """Returns the lines of both sides, as an addition to a text; '' where none is known."""
+    more = [line.short for line in self.tf2_lines][:_MOST_LINES]
+    shown = [f'{self.tf1_source} in tf1'] if self.tf1_source else []
+    shown += [f'{self.tf2_source} in the port'] if self.tf2_source else []
+    also = f' (with {", ".join(more)})' if shown and more else ''
+    return f', first at {" and ".join(shown)}{also}' if shown else ''
 
 
 @dataclasses.dataclass(frozen=True)

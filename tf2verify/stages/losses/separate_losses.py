@@ -119,9 +119,8 @@ class SeparateLosses:
     self._look_for_cause()
     self.notes += both_nan(self._results)
     if not self._comparison.differences:
-      self._comparison.blind_spots += other_labels.blind_spots(
-        self._model, self._run, lambda one: bool(self._compared_again(one, one.tf2))
-      )
+      compared = other_labels.Compared(self._run, self._compared_again, (self._tf1, self._tf2))
+      self._comparison.blind_spots += other_labels.blind_spots(self._model, compared)
 
   def withdraw(self) -> None:
     """Takes back what was found: these are not the whole losses of both sides."""

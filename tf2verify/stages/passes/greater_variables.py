@@ -10,7 +10,6 @@ import dataclasses
 
 from tf2verify.diagnosis.diagnose import diagnose
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.records.diagnosis import Source
 from tf2verify.records.proven import Proven
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.fill import OtherFill, PerturbedFill, StartedFill
@@ -29,7 +28,6 @@ from tf2verify.stages.stage import CaseUnderTest
 # Times the distinct values, of another draw each. Choices between elements need more of them.
 _FACTORS = (5.0, 20.0, 50.0)
 _OF_CHOICES = (10.0, 20.0, 50.0, 5.0) * 3
-_MOST_LINES = 3
 # Rounding as of so many bits, tried so many times.
 _BITS, _MOVED = 16, 3
 # By how much more the sides have to be apart than that.
@@ -112,7 +110,7 @@ def first_parting(case: CaseUnderTest, run: RunSpec, trial: Comparison) -> str |
       told = diagnose('zero_randomness', run.description, *known, (tf1, port))
     except Exception:  # noqa: BLE001 - lines are an addition
       return ''
-  return _lines(told.sources[0]) if told.sources else ''
+  return told.sources[0].to_lines() if told.sources else ''
 
 
 def _is_lost(run: GraphRun) -> bool:
@@ -124,11 +122,3 @@ def _is_lost(run: GraphRun) -> bool:
   return wide is not None and any(
     part_apart(one, other) > CLEAR for one, other in zip(run.fetch(tensors), wide, strict=True)
   )
-
-
-def _lines(first: Source) -> str:
-  more = [line.short for line in first.tf2_lines][:_MOST_LINES]
-  shown = [f'{first.tf1_source} in tf1'] if first.tf1_source else []
-  shown += [f'{first.tf2_source} in the port'] if first.tf2_source else []
-  also = f' (with {", ".join(more)})' if shown and more else ''
-  return f', first at {" and ".join(shown)}{also}' if shown else ''
