@@ -43,7 +43,7 @@ class SmallWeightsTest(absltest.TestCase):
     (spot,) = self.spots(Case)
     self.assertIn("labels['weights'] times ", spot)
     self.assertIn('return total / (count + 1e-7) in tf1 and ', spot)
-    self.assertIn('divide_no_nan(*self.sums(outputs, labels)) in the port', spot)
+    self.assertIn('divide_no_nan(*self.sums(outputs, labels)) in the port (', spot)
 
   def test_other_spellings(self):
     class Case(Weighted):

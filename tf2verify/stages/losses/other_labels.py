@@ -70,9 +70,13 @@ class Compared:
           for function in self.functions
         )
         told = diagnose('loss', example.name, known, (), (one, other))
+        end = self.functions[1].program(example).source
       except Exception:  # noqa: BLE001 - lines are an addition
         return ''
-    return told.sources[0].to_lines() if told.sources else ''
+    if not told.sources:
+      return ''
+    first = told.sources[0]
+    return dataclasses.replace(first, tf2_source=first.tf2_source or end).to_lines()
 
 
 def rearranged(model: LossExample) -> Iterator[LossExample]:
