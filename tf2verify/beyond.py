@@ -8,7 +8,7 @@ port that no earlier stage has named, or if what it compares depends on no earli
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from tf2verify.records.diagnosis import Cause, Diagnosis, Source
+from tf2verify.records.diagnosis import OF_STARTS, Cause, Diagnosis, Source
 from tf2verify.records.difference import Aspect
 from tf2verify.records.experiment import Edit
 from tf2verify.records.observation import SourceLine
@@ -47,6 +47,7 @@ def own_failure(
   earlier: Sequence[StageVerdict],
   stands_alone: bool,
   pairs_are_sure: bool = True,
+  starts_are_sure: bool = True,
 ) -> StageVerdict | None:
   """Returns the verdict of a stage with what follows from no earlier failure; None for nothing.
 
@@ -57,6 +58,7 @@ def own_failure(
     stands_alone: whether what it compares does not depend on those.
     pairs_are_sure: whether it is known which variables belong together, whatever both sides
       compute.
+    starts_are_sure: likewise of the variables whose initial values differ.
   """
   if verdict.status is not Status.FAILED:
     return None
@@ -75,13 +77,17 @@ def own_failure(
   texts = {cause.text for known in told for cause in known.causes}
   texts |= {d.hint for one in earlier for d in one.differences}
   known_sources = [source for known in told for source in known.sources]
-  sources = [one for one in diagnosis.sources if _is_new(one, known_sources, pairs_are_sure)]
+  sources = [one for one in diagnosis.sources if _is_new(one, known_sources, starts_are_sure)]
   tried = [one.experiment for one in sources if one.experiment is not None]
   numbers = {experiment.number for experiment in tried}
   new = [cause for cause in causes if cause.text not in texts]
-  own = [cause for cause in new if _is_own(cause, numbers, pairs_are_sure)]
+  own = [
+    cause
+    for cause in new
+    if _is_own(cause, numbers, starts_are_sure if cause.rule == OF_STARTS else pairs_are_sure)
+  ]
   said = {cause.text for cause in own}
-  if pairs_are_sure:
+  if starts_are_sure:
     starts = (d for d in verdict.differences if d.quantity == _START and d.hint not in texts)
     said |= {known.hint for known in starts if known.hint}
   if not said and not sources:
@@ -125,14 +131,14 @@ def _is_own(cause: Cause, numbers: set[int], pairs_are_sure: bool) -> bool:
   return bool(cause.numbers) or (pairs_are_sure and cause.by_itself)
 
 
-def _is_new(source: Source, known: Sequence[Source], pairs_are_sure: bool) -> bool:
+def _is_new(source: Source, known: Sequence[Source], starts_are_sure: bool) -> bool:
   """Returns whether a source follows from none that earlier stages have shown.
 
   One line may compute several things: a setting of its own is one of another operation.
   """
   if source.is_initial_value:
     # What a variable starts with follows from nothing that is computed.
-    return pairs_are_sure and all(source.tf1_op != other.tf1_op for other in known)
+    return starts_are_sure and all(source.tf1_op != other.tf1_op for other in known)
   if source.experiment is None:
     return False
   # One mistake can be corrected by several edits, of which another stage may find another one.

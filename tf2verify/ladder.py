@@ -233,7 +233,8 @@ class Ladder:
       self._is_beyond = False
     earlier = [one for one in self._verdicts.values() if one.number < number]
     is_sure = self.prepared().pairing.derived is None
-    own = beyond.own_failure(verdict, attempt.causes, earlier, stage.stands_alone, is_sure)
+    sure = is_sure, is_sure or stage.tells_sure_starts
+    own = beyond.own_failure(verdict, attempt.causes, earlier, stage.stands_alone, *sure)
     found = beyond.with_reason(blocked, verdict, stage.stands_alone) if own is None else own
     return dataclasses.replace(found, seconds=time.perf_counter() - start)
 

@@ -10,7 +10,7 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.proven_numbers import proven_cause_at
-from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Source
+from tf2verify.records.diagnosis import BY_EXPERIMENT, OF_STARTS, Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
 from tf2verify.sides.graphs.repairs import Repair
 
@@ -227,7 +227,10 @@ def tested_causes(
     # What predicts the port's numbers by a change of TF1 is tried out by that.
     rest = [cause for cause in rest if cause.rule in elsewhere or cause.change is not None]
   by_numbers = [cause for cause in rest if cause.numbers]  # at places that no experiment has found
-  return [*by_numbers, *with_headline(tested, [cause for cause in rest if not cause.numbers])]
+  # What a variable starts with is no place that an edit corrects.
+  starts = [cause for cause in rest if cause.rule == OF_STARTS]
+  others = [cause for cause in rest if not cause.numbers and cause.rule != OF_STARTS]
+  return [*by_numbers, *with_headline(tested, others), *starts]
 
 
 def _known_of(

@@ -200,6 +200,8 @@ class About(enum.Enum):
 
 # The rule of a cause that is a tested edit of the graph which no rule explains.
 BY_EXPERIMENT = 'experiment'
+# The rule of a cause that is about what variables start with, which no edit of a graph corrects.
+OF_STARTS = 'initializer_scale'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -252,6 +252,8 @@ class Stage(abc.ABC):
     tried_when_blocked: whether it is run although a stage that it needs has failed, for mistakes
       that no earlier stage has shown.
     stands_alone: whether what `check_alone` compares does not depend on the stages that it needs.
+    tells_sure_starts: whether `check_alone` compares the initial values, and leaves out those that
+      may differ by a wrong map alone.
     compares_sides: whether it holds numbers of the reference against the port, so that a
       reference that races is tried in several orders.
   """
@@ -265,6 +267,7 @@ class Stage(abc.ABC):
   compares_sides: ClassVar[bool] = True
   tried_when_blocked: ClassVar[bool] = False
   stands_alone: ClassVar[bool] = False
+  tells_sure_starts: ClassVar[bool] = False
 
   def check_alone(self, case: CaseUnderTest) -> Findings:
     """Does the same as far as it does not depend on the stages that it needs; raises as `check`."""

@@ -50,17 +50,18 @@ def judged_start(
   """
   known = case.judged_starts.get(names[0])
   if known is None:
-    known = _judged(case, training, names, values)
+    known = judged_anew(case, training, names, values)
     case.judged_starts[names[0]] = known
   return known
 
 
-def _judged(
+def judged_anew(
   case: CaseUnderTest,
   training: bool,
   names: tuple[str, str],
   values: tuple[np.ndarray | None, np.ndarray | None],
 ) -> JudgedStart:
+  """Returns the same of any variable of each side, whether or not they belong together."""
   one, other = values
   if one is None or other is None or one.dtype != other.dtype or not _may_be_drawn(one, other):
     return JudgedStart(Start.NOT_DRAWN)
@@ -71,7 +72,7 @@ def _judged(
   draws = [_in_shape(draw, one.shape) for draw in case.tf2.initial_draws(names[1])]
   if not tf1.op_types and not any(draw.op_types for draw in draws):
     return JudgedStart(Start.NOT_DRAWN)
-  if _near(one, other):
+  if are_near(one, other):
     return JudgedStart(Start.NOT_DRAWN)  # the same random numbers
   # Of several variables the one that differs most counts.
   found = [judged_draws(tf1, tf2, one, other) for tf2 in draws]
@@ -109,7 +110,7 @@ def _is_constant(array: np.ndarray) -> bool:
   return array.size > 1 and bool((array == array.flat[0]).all())
 
 
-def _near(one: np.ndarray, other: np.ndarray) -> bool:
+def are_near(one: np.ndarray, other: np.ndarray) -> bool:
   """Returns whether two arrays are apart by a thousandth at most, as if drawn by one op."""
   if one.shape != other.shape:
     return False

@@ -16,6 +16,7 @@ from tf2verify.sides.tf1.reference import SeededRun
 from tf2verify.sides.tf2.port import Port
 from tf2verify.stages.comparison import initial_values
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.doubtful_starts import doubtful_starts
 from tf2verify.stages.comparison.idle_port_draws import without_idle
 from tf2verify.stages.comparison.judged_starts import judged_start
 from tf2verify.stages.comparison.regularization_in_total import settle
@@ -48,16 +49,24 @@ class SeededPair:
   port_idle: tuple[RandomDraw, ...] = ()  # likewise of the port
 
 
-def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) -> SeededPair:
+def constant_run(
+  comparison: Comparison, case: CaseUnderTest, training: bool, sure_starts: bool = False
+) -> SeededPair:
   """Runs both sides with one seed for all random ops and compares all that a run yields.
 
   Where initial values differ, the port goes on from those of tf1.
+
+  Args:
+    comparison: where to compare.
+    case: the case.
+    training: the training mode.
+    sure_starts: whether initial values count only where a wrong map is not why they differ.
   """
   mode = randomness.CONSTANT
   run_tf1 = case.tf1.prepare_seeded(mode, training)
   tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
   pairs = present_pairs(case, tf1)
-  judged = _starts(comparison, case, training, tf1, tf2, pairs)
+  judged = _starts(comparison, case, training, tf1, tf2, pairs, sure_starts)
   drawn = tf1.random_draws, tf2.random_draws, tf2.fixed_draws
   values = case.tf1.initial_fill(mode, training, tf1.initial_values)
   if judged:
@@ -188,6 +197,7 @@ def _starts(
   tf1: Observation,
   tf2: Observation,
   pairs: Pairs,
+  sure: bool = False,
 ) -> Mapping[str, JudgedStart]:
   """Compares the initial values: the numbers, and where these differ, how they are drawn.
 
@@ -208,6 +218,8 @@ def _starts(
     if one in differing
   }
   excused = {n for n, known in judged.items() if known.start in (Start.SAME, Start.UNKNOWN)}
+  doubtful = doubtful_starts(case, training, judged, dict(pairs), (ones, others)) if sure else set()
+  excused |= doubtful
   comparison.withdraw(
     lambda d: (d.quantity, d.run) == ('initial value', tf1.run) and d.tf1_subject in excused
   )
@@ -216,7 +228,8 @@ def _starts(
   ):
     comparison.add(initial_values.with_cause(difference, judged))
   known = {_without_run(difference) for difference in comparison.differences}
-  for difference in initial_values.of_different_distributions(judged, tf1.run):
+  told = {name: known for name, known in judged.items() if name not in doubtful}
+  for difference in initial_values.of_different_distributions(told, tf1.run):
     if _without_run(difference) not in known:  # each training mode has it
       comparison.add(difference)
   comparison.note(*initial_values.notes_on_same(judged))
