@@ -13,12 +13,13 @@ from tf2verify import Status, time_for_diagnosis
 v1 = tf.compat.v1
 _STAGES = ('no_new_variables', 'variable_inventory', 'zero_randomness', 'seeded_constant')
 _CONSTANT = 'starts second/bias with 0.5, tf1 with 0'
-_SCALE = 'first/kernel starts with 1.1547 times the values of tf1'
+_SCALE = 'first/kernel starts with 1.633 times the values of tf1'
 
 
 class _Two(tiny_models.OneModel, abc.ABC):
   """Two dense layers, by names of TF1; the first activation of the port is wrong."""
 
+  right = staticmethod(tf.nn.tanh)
   activation = staticmethod(tf.nn.relu)
   kernel = 'glorot_uniform'
   bias = 0.0
@@ -29,10 +30,10 @@ class _Two(tiny_models.OneModel, abc.ABC):
     net = activation(v1.layers.dense(inputs, 5, kernel_initializer=first, name='first'))
     net = tf.nn.dropout(net, rate=rate) if training else net
     start = v1.constant_initializer(bias)
-    return v1.layers.dense(net, 2, bias_initializer=start, name='second')
+    return v1.layers.dense(net, 5, bias_initializer=start, name='second')
 
   def model(self, inputs, training):
-    return self.forward(inputs, training, tf.nn.tanh, 'glorot_uniform', 0.0, 0.25)
+    return self.forward(inputs, training, self.right, 'glorot_uniform', 0.0, 0.25)
 
   def port(self, inputs, training):
     given = self.activation, self.kernel, self.bias, self.rate
@@ -51,7 +52,7 @@ class _Native(_Two, abc.ABC):
         self.a = tf.keras.layers.Dense(5, kernel_initializer=case.kernel)
         self.drop = tf.keras.layers.Dropout(case.rate)
         start = tf.keras.initializers.Constant(case.bias)
-        self.b = tf.keras.layers.Dense(2, bias_initializer=start)
+        self.b = tf.keras.layers.Dense(5, bias_initializer=start)
 
       def call(self, inputs, training=False):
         net = case.activation(self.a(inputs))
@@ -68,6 +69,7 @@ class StartsBeyondFailuresTest(parameterized.TestCase):
   def found(self, parent, status, failed=Status.FAILED, **settings):
     verdict = tf2verify.verify(type('Case', (parent,), settings), stages=_STAGES)
     known, text = {one.stage: one for one in verdict.stages}, verdict.to_text()
+    self.assertEqual('entries derived from what' in text, parent is _Native, text)
     self.assertIs(known['zero_randomness'].status, failed, text)
     found = known['seeded_constant']
     self.assertIs(found.status, status, text)
@@ -101,6 +103,18 @@ class StartsBeyondFailuresTest(parameterized.TestCase):
     said, text = self.found(parent, Status.FAILED, bias=0.5, rate=0.5)
     self.assertIn(_CONSTANT, said, text)
     self.assertIn('drops 0.25 of the elements in tf1 and 0.5 in the port', said, text)
+
+  @parameterized.parameters(
+    (_Two, _CONSTANT, {'bias': 0.5}), (_Native, _SCALE, {'kernel': 'he_uniform'})
+  )
+  def test_behind_a_slope_that_is_proven(self, parent, expected, starts):
+    slopes = {
+      'right': staticmethod(tf.nn.leaky_relu),
+      'activation': staticmethod(lambda x: tf.nn.leaky_relu(x, 0.3)),
+    }
+    said, text = self.found(parent, Status.FAILED, **slopes, **starts)
+    self.assertIn(expected, said, text)
+    self.found(parent, Status.BLOCKED, **slopes)
 
   @parameterized.parameters(_Two, _Native)
   def test_without_an_earlier_failure(self, parent):

@@ -29,7 +29,6 @@ from tf2verify.stages.never_read import never_read_cause
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 from tf2verify.stages.unconfirmed_entries import with_map_note
 
-_START = 'initial value'
 # Stages whose runs experiments can make again.
 _OF_FORWARD_PASS = ('zero_randomness', 'seeded_constant')
 
@@ -179,7 +178,7 @@ def _diagnosed(
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)
         if experimenting.follows(bench):
-          return _of_starts(case, findings, found)
+          return Diagnosis(description, experimented=True)
     except NotTraceable as error:
       not_traceable = str(error)
     except NotApplicable as error:  # a recorded graph that is not run here
@@ -205,22 +204,6 @@ def _diagnosed(
       experimenting.close(bench)
     for side in sides or ():
       side.close()
-
-
-def _of_starts(
-  case: CaseUnderTest,
-  findings: Findings,
-  found: tuple[str, str, Sequence[Difference], Sequence[FailedTensor]],
-) -> Diagnosis:
-  """Returns what variables start with, where all else of a stage follows from earlier mistakes."""
-  stage, run, differences, tensors = found
-  differences = [one for one in differences if one.quantity == _START]
-  if not differences:
-    return Diagnosis(run, experimented=True)
-  tensors = [one for one in tensors if one.quantity == _START]
-  lines = _variable_lines(case, findings)
-  told = diagnose(stage, run, differences, tensors, None, variable_lines=lines)
-  return dataclasses.replace(told, experimented=True)
 
 
 def _computed(findings: Findings) -> tuple[Difference, ...]:

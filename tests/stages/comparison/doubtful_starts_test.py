@@ -43,6 +43,9 @@ class DoubtfulStartsTest(absltest.TestCase):
     starts = {'a': (_ONES, _NUMBERS), 'b': (_NUMBERS.reshape(2, 2)[::-1], _ONES)}
     self.assertEqual(self.doubtful(starts), {'a', 'b'})
 
+  def test_gates_in_another_order(self):
+    self.assertEqual(self.doubtful({'bias': (_NUMBERS, _NUMBERS[::-1])}), {'bias'})
+
   def test_a_start_that_the_port_has_nowhere(self):
     self.assertEqual(self.doubtful({'gamma': (_ONES, 20 * _ONES)}), set())
     starts = {'a': (_ZEROS, _ONES), 'b': (_ZEROS, _ONES)}
