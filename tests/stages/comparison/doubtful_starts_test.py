@@ -6,6 +6,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tf2verify.records.initial_value import JudgedStart, Start
+from tf2verify.records.sampled import SampledArray
 from tf2verify.stages.comparison.doubtful_starts import doubtful_starts
 
 _ONES, _ZEROS = np.ones(4, np.float32), np.zeros(4, np.float32)
@@ -42,6 +43,12 @@ class DoubtfulStartsTest(absltest.TestCase):
   def test_numbers_in_another_layout(self):
     starts = {'a': (_ONES, _NUMBERS), 'b': (_NUMBERS.reshape(2, 2)[::-1], _ONES)}
     self.assertEqual(self.doubtful(starts), {'a', 'b'})
+
+  def test_a_part_of_large_arrays(self):
+    part = SampledArray(_ONES, (2, 20), 4, 0)
+    starts = {'a': (part, np.ones(40, np.float32)), 'b': (part, np.zeros(40, np.float32))}
+    self.assertEqual(self.doubtful(starts), {'a', 'b'})
+    self.assertEqual(self.doubtful({'a': starts['a']}), set())
 
   def test_gates_in_another_order(self):
     self.assertEqual(self.doubtful({'bias': (_NUMBERS, _NUMBERS[::-1])}), {'bias'})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tf2verify.records.initial_value import JudgedStart, Start
+from tf2verify.records.sampled import SampledArray
 from tf2verify.stages.comparison.judged_starts import are_near, judged_anew
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -65,7 +66,7 @@ def _kinds(
     if known.start is Start.SAME or one is None or other is None:
       continue
     numbers = _numbers(one), _numbers(other)
-    key: object = (known.tf1, known.tf2, one.size)
+    key: object = (known.tf1, known.tf2, _size(one))
     if known.start is not Start.DIFFERENT:
       key = tuple(array.tobytes() for array in numbers)
     kind = _Kind((name, partners[name]), (one, other), [])
@@ -76,8 +77,10 @@ def _kinds(
 def _starts_as(case: CaseUnderTest, training: bool, kind: _Kind, other: _Kind) -> bool:
   """Returns whether the port may start another kind of variables as tf1 starts one."""
   one, its = kind.values[0], other.values[1]
-  if one.size != its.size:
+  if _size(one) != _size(its):
     return False
+  if isinstance(one, SampledArray) or isinstance(its, SampledArray):
+    return other is not kind  # a part of the numbers tells nothing of their order
   its = its.reshape(one.shape)
   if np.array_equal(_numbers(one), _numbers(its)):
     return True  # of itself, too: gates in another order
@@ -87,6 +90,10 @@ def _starts_as(case: CaseUnderTest, training: bool, kind: _Kind, other: _Kind) -
     return True
   names = kind.pair[0], other.pair[1]
   return judged_anew(case, training, names, (one, its)).start in (Start.SAME, Start.UNKNOWN)
+
+
+def _size(array: np.ndarray) -> int:
+  return array.full_size if isinstance(array, SampledArray) else array.size
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:
