@@ -50,6 +50,13 @@ class DoubtfulStartsTest(absltest.TestCase):
     self.assertEqual(self.doubtful(starts), {'a', 'b'})
     self.assertEqual(self.doubtful({'a': starts['a']}), set())
 
+  def test_names(self):
+    names = np.array([b'a', b'b'], object)
+    starts = {'a': (names, np.array([b'c', b'd'], object))}
+    self.assertEqual(self.doubtful(starts), set())
+    starts['b'] = (np.array([b'e', b'f'], object), names)
+    self.assertEqual(self.doubtful(starts), {'a'})
+
   def test_gates_in_another_order(self):
     self.assertEqual(self.doubtful({'bias': (_NUMBERS, _NUMBERS[::-1])}), {'bias'})
 
