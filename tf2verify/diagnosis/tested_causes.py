@@ -2,13 +2,13 @@
 
 import collections
 import dataclasses
-import math
 import re
 from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.diagnosis.mistakes import Found, Mistake
+from tf2verify.diagnosis.named_numbers import says
 from tf2verify.diagnosis.proven_numbers import proven_cause_at
 from tf2verify.records.diagnosis import BY_EXPERIMENT, OF_STARTS, Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
@@ -23,10 +23,6 @@ _OF_PARTS = ('penalty_in_gradients',)
 # Steps behind a place at which an operation still belongs to it.
 _NEAR = 3
 _WORD = re.compile(r'[^\s,:;()]+')
-_NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
-_RATIO = re.compile(rf'({_NUMBER.pattern}) times as much as tf1')
-# A smaller number and the rest to 1 are no shares: what is left of 1 without 1e-6 is 1.
-_LEAST_SHARE = 1e-3
 
 
 def joined_repeats(found: Found) -> Found:
@@ -286,7 +282,7 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
   assert experiment is not None
   sure = mistake.edit is Edit.SETTING or (_has_one_difference(at) and not mistake.is_large)
   for cause in here:
-    is_edit = cause.rule in silent or any(_says(cause, one.source) for one in at)
+    is_edit = cause.rule in silent or any(says(cause, one.source) for one in at)
     if mistake.edit is not Edit.VALUE and sure and is_edit:
       return dataclasses.replace(cause, experiment=experiment, predicts=True)
   # A setting says all that there is to say; of operations a rule may know what they are for.
@@ -346,40 +342,13 @@ def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
   is_edit = mistake.edit is not Edit.VALUE
   edit = Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=is_edit)
   for cause in known:
-    if all(_says(cause, place.evidence.source) for place in mistake.places):
+    if all(says(cause, place.evidence.source) for place in mistake.places):
       return dataclasses.replace(cause, experiment=experiment, predicts=True)
   is_sure = any(c.numbers or (mistake.only_scales and c.rule in _OF_PARTS) for c in known[:1])
   if known and (mistake.edit is not Edit.SETTING or is_sure):
     seen = known[0].evidence or experiment.text
     return dataclasses.replace(known[0], evidence=seen, experiment=experiment)
   return edit
-
-
-def _says(cause: Cause, source: Source) -> bool:
-  """Returns whether a cause names the numbers of both sides of all that differs at a place.
-
-  Or what they are short of 1: a share of smoothing and the rest. Or how many times as large the
-  port's are: a factor of a penalty is half of what a regularizer is given, or twice that.
-  """
-  told = f'{cause.text} {cause.evidence}'
-  said = {float(n) for n in _NUMBER.findall(told)}
-  sides = [(_numbers(d.tf1), _numbers(d.tf2)) for d in source.differences]
-  ratios = [float(n) for n in _RATIO.findall(told)]
-  if sides and any(all(_is_ratio(n, *both) for both in sides) for n in ratios):
-    return True
-  differ = {n for both in sides for one in both for n in one}
-  shares = {n for n in differ if n == 0.0 or n > _LEAST_SHARE}
-  rests = {n for n in shares for one in said if math.isclose(1.0 - n, one, rel_tol=1e-5)}
-  return bool(differ) and differ <= said | rests
-
-
-def _numbers(text: str) -> list[float]:
-  return [float(n) for n in _NUMBER.findall(text)]
-
-
-def _is_ratio(ratio: float, tf1: Sequence[float], tf2: Sequence[float]) -> bool:
-  """Returns whether each side has one number, the port's so many times that of TF1."""
-  return len(tf1) == len(tf2) == 1 and math.isclose(tf2[0], ratio * tf1[0], rel_tol=1e-3)
 
 
 def _with(evidence: FailedStage, sources: tuple[SourceEvidence, ...]) -> FailedStage:
