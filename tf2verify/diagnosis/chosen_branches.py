@@ -4,19 +4,24 @@
 other branch and the choice, which are many operations; their lines say more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.regions import Region
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.numerics.agreement import agreement
-from tf2verify.records.op_graph import TensorKey
+from tf2verify.records.op_graph import OpGraph, TensorKey
+from tf2verify.relation.op_pairs import family
 
 _OF_ROWS = 'Select'
 _CHOICES = frozenset((_OF_ROWS, 'SelectV2'))
 _FLOAT = 'float'
+_LAYOUTS = frozenset(
+  ('Cast', 'ExpandDims', 'Identity', 'Pack', 'Reshape', 'Squeeze', 'StridedSlice', 'Transpose')
+)
 _MOST = 8
 
 
@@ -40,14 +45,18 @@ def _at(looking: Looking, place: Place) -> str:
   regions = place.source.regions
   choices = [n for n in regions.tf1.inner if graph.ops[n].op_type in _CHOICES]
   read = [*dict.fromkeys(_read_by_the_port(looking, place))]
+  after = {key: _after(other, key[0], regions.tf2) for key in read}
   for n in choices[::-1][:_MOST]:
+    wanted = _after(graph, n, regions.tf1)
     keys = [*graph.ops[n].inputs, (n, 0)]
+    is_mask = not _decides_by_itself(graph, keys)
+    fits = [key for key in read if is_mask or after[key] <= wanted]
     condition, chosen = looking.tf1.fetch([graph.tensor(key) for key in (keys[0], keys[-1])])
     # `Select` chooses whole rows by a vector.
     if graph.ops[n].op_type == _OF_ROWS:
       condition = condition.reshape((*condition.shape, *[1] * (chosen.ndim - condition.ndim)))
     is_true = np.broadcast_to(condition, chosen.shape)
-    for key, value in zip(read, looking.tf2.fetch([other.tensor(k) for k in read]), strict=True):
+    for key, value in zip(fits, looking.tf2.fetch([other.tensor(k) for k in fits]), strict=True):
       which = _which(is_true, chosen, value)
       if which is None:
         continue
@@ -58,6 +67,26 @@ def _at(looking: Looking, place: Place) -> str:
         f'elements here, {text_with_line(graph, keys[2 - which])}'
       )
   return ''
+
+
+def _decides_by_itself(graph: OpGraph, keys: Sequence[TensorKey]) -> bool:
+  """Returns whether a condition is computed from one of the branches: that is no mask."""
+  condition, one, other, _ = keys
+  behind = graph.ancestors([condition[0]])
+  return one[0] in behind or other[0] in behind
+
+
+def _after(graph: OpGraph, position: int, region: Region) -> set[str]:
+  """Returns what operations of a region make of the output of one.
+
+  Where the port makes something else of it than tf1 of what it chooses, that is no choice left out:
+  `where(x < 0, x, -x)` is a part of many formulas of x.
+  """
+  reached = {position}
+  for n in sorted({*region.inner, region.end}):
+    if any(producer in reached for producer, _ in graph.ops[n].inputs):
+      reached.add(n)
+  return {family(graph.ops[n].op_type) for n in reached - {position}} - _LAYOUTS
 
 
 def _which(is_true: np.ndarray, chosen: np.ndarray, value: np.ndarray) -> int | None:

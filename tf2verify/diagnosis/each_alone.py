@@ -6,7 +6,6 @@ of operations may be one edit of a line, once the port computes with it what tf1
 
 import collections
 import dataclasses
-import functools
 import time
 from collections.abc import Iterator, Sequence
 
@@ -42,7 +41,11 @@ def with_each_alone(bench: Bench, looking: Looking, found: Found) -> Found:
   if not found.passes or len(found.mistakes) == 1:
     return found
   before, until = found, time.perf_counter() + _SECONDS
-  vague_ones = filter(functools.partial(says_little, looking), found.mistakes)
+  vague_ones = [
+    one
+    for one in found.mistakes
+    if says_little(looking, one) and not _is_half_of_move(one, found.mistakes)
+  ]
   # An operation of tf1 tells what to look for; where it is but a shape, none does.
   for vague in sorted(vague_ones, key=lambda one: one.is_of_shapes)[:_MOST]:
     if time.perf_counter() > until:
@@ -136,6 +139,25 @@ def _is_form(looking: Looking, one: Mistake) -> bool:
   """
   is_formula = looking.is_of_step and one.edit is Edit.OPERATIONS
   return is_formula and (one.is_scaled or not one.is_simple)
+
+
+def _is_half_of_move(one: Mistake, mistakes: Sequence[Mistake]) -> bool:
+  """Returns whether one side has a function at a place of a mistake, and the other at another's.
+
+  Both together say that it was moved.
+  """
+  return any(
+    _types(one, aspect) & _types(other, opposite) & UNARY
+    for aspect, opposite in (_OF_ONE_SIDE, _OF_ONE_SIDE[::-1])
+    for other in mistakes
+    if other is not one
+  )
+
+
+def _types(one: Mistake, aspect: GraphAspect) -> set[object]:
+  """Returns the types of the operations that one side alone has at the places of a mistake."""
+  known = [d for source in one.sources for d in source.differences if d.aspect is aspect]
+  return {step for d in known for steps in (d.tf1_value, d.tf2_value) for step in steps or ()}
 
 
 def _is_moved(looking: Looking, one: Mistake) -> bool:

@@ -47,6 +47,8 @@ _OF_NOTHING = ('pruned',)
 # Rules by which one operation on the gradients of all variables differs: edits of one variable
 # after the other, or of one line, make no other of it.
 _OF_ALL_GRADIENTS = ('clipping_in_slots',)
+# Rules that say of an operation that it is before another one in tf1, and not after it.
+_OF_MOVES = ('activation_order',)
 _TRANSPOSE = 'Transpose'
 _SLICES = frozenset(('StridedSlice', 'Slice', 'GatherV2'))
 _FROM_TF1 = 'initial values differ as well; experiments begin with those of tf1'
@@ -84,7 +86,9 @@ def with_experiments(
     told = _in_short(told, looking, found)
     simpler = None if is_of_all else _simpler(repairing, bench, looking, told, found)
     if simpler is not None:
+      known = told
       told, _ = _told(diagnosis, evidence, bench, simpler)
+      told = _in_words_of_moves(known, told)
     told = _with_setting(told, looking)
     return _with_unread(told, looking) if explains_itself else told
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
@@ -112,13 +116,30 @@ def _simpler(
     if in_turn:
       return repairing.by_edits(*in_turn)
   completing = completed(bench, looking, found)
-  if completing is None and is_vague and not looking.is_of_step:
+  is_known = any(cause.rule != BY_EXPERIMENT for cause in told.causes)
+  if completing is None and is_vague and not looking.is_of_step and not is_known:
     completing = in_sequence(bench, looking, alone)
   if completing is not None:
     return repairing.by_edits(completing, bench.judged([one.repair for one in completing]))
   if looking.is_of_step:
     alone = with_each_alone(bench, looking, found)
   return None if alone is found else alone
+
+
+def _in_words_of_moves(known: Diagnosis, told: Diagnosis) -> Diagnosis:
+  """Returns a diagnosis of an operation that was moved, in the words of the rule that had seen it.
+
+  Args:
+    known: the diagnosis before a single edit was found.
+    told: the one by that edit.
+  """
+  rules, edits = known.causes, told.causes
+  if len(rules) != 1 or len(edits) != 1 or rules[0].rule not in _OF_MOVES:
+    return told
+  if edits[0].rule != BY_EXPERIMENT or not edits[0].is_proven:
+    return told
+  cause = dataclasses.replace(edits[0], text=rules[0].text, evidence=edits[0].text)
+  return dataclasses.replace(told, causes=(dataclasses.replace(cause, rule=rules[0].rule),))
 
 
 def with_later_mistakes(

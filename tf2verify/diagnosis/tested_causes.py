@@ -275,7 +275,6 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
   """Returns the cause of a mistake: what a rule says of its places, or its edit itself."""
   at = tuple(place.evidence for place in mistake.places)
   here = [c for c in causes_of(_with(evidence, at)) if c.rule not in elsewhere]
-  here = [c for c in here if not _is_of_later_place(c, evidence, at)]
   bare = tuple(_without_differences(one) for one in at)
   silent = {c.rule for c in here} - {c.rule for c in causes_of(_with(evidence, bare))}
   experiment = mistake.experiment
@@ -296,14 +295,6 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
     return None
   is_edit = mistake.edit is not Edit.VALUE  # of a value, the graph tells what may have made it
   return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=is_edit)
-
-
-def _is_of_later_place(cause: Cause, evidence: FailedStage, at: Sequence[SourceEvidence]) -> bool:
-  """Returns whether a rule sees nothing at the first place of a mistake, but at a further one.
-
-  What is wrong has begun before that.
-  """
-  return not _fires(cause, evidence, at[:1]) and _fires(cause, evidence, at[1:])
 
 
 def _is_given_what_enters(mistake: Mistake) -> bool:
