@@ -106,7 +106,10 @@ def _simpler(
   if found.passes and len(found.mistakes) > 1 and not looking.is_of_step:
     # One edit for all of several mistakes, each of which is needed, is seldom found.
     alone = with_each_alone(bench, looking, found)
-    if alone is not found and not any(says_little(looking, one) for one in alone.mistakes):
+    # Where one edit is enough after all, it is told better of the port without the others' edits.
+    is_one = len(alone.mistakes) == 1
+    says_all = not any(says_little(looking, one) for one in alone.mistakes)
+    if alone is not found and says_all and not is_one:
       return alone
   simpler = repairing.by_one_edit(line_edits(looking)) if is_vague else None
   if simpler is not None and simpler.mistakes:

@@ -83,7 +83,9 @@ class OrdersOfPartsTest(absltest.TestCase):
     failed, _ = self._found(Reversed)
     (cause,) = failed.diagnosis.causes
     self.assertTrue(cause.is_proven, failed.to_text())
-    self.assertIn('(Pack) reads Roll as values[0] in the port, Roll_', cause.text)
+    self.assertIn(
+      'of Roll of this line is 1, 0, -1 in turn in the port; in the order -1, 0, 1', cause.text
+    )
 
   def test_outputs_of_what_takes_apart(self):
     failed, _ = self._found(Swapped)
