@@ -8,6 +8,7 @@ from absl.testing import absltest
 from tf2verify.diagnosis.rules.training.later_rates import COUNTS, are_same
 from tf2verify.sides.tf2.schedule_arguments import fitting_arguments
 from tf2verify.sides.tf2.schedules import Schedule
+from tf2verify.stages.training.asked_schedules import AskedSchedule
 
 schedules = keras.optimizers.schedules
 
@@ -46,6 +47,10 @@ class FittingTest(absltest.TestCase):
     decay = schedules.ExponentialDecay
     found = fitting(decay(0.1, 7, 0.9), decay(0.1, 7, 0.9, staircase=True))
     self.assertEqual(found, [('staircase', False, True)])
+
+  def test_a_reference_that_tells_no_rates(self):
+    asked = AskedSchedule(Schedule([keras.optimizers.SGD(Warmup(0.1, 4))]), lambda n: n, 0)
+    self.assertEqual(asked.fitting({}), ())
 
   def test_two_arguments_at_once_are_none(self):
     decay = schedules.PolynomialDecay

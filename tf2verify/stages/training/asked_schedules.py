@@ -26,6 +26,8 @@ class AskedSchedule:
     Args:
       known: the rates of both sides, by the count of TF1.
     """
+    if not known:  # the reference tells none
+      return ()
     wanted = [one for one, _ in known.values()]
     return list(fitting_arguments(self.schedule, self._counts(known), wanted, are_same))
 

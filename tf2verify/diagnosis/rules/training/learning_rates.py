@@ -31,8 +31,11 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
   if rates is None or not rates[0] or same(*rates):
     return None
   tf1, tf2 = rates
+  known = _everywhere(tf1, tf2, evidence)
+  argument = '' if known else _argument(tf1, tf2, evidence)
   text = (
-    _everywhere(tf1, tf2, evidence)
+    known
+    or argument
     or _frozen(tf1, tf2, evidence)
     or _steps_of_change(tf1, tf2)
     or _factors(tf1, tf2)
@@ -44,9 +47,8 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
     or _bounded(tf1, tf2)
     or _parted(tf1, tf2)
   )
-  change, numbers = None, ''
-  if text and text == _argument(evidence):
-    numbers = 'the learning rates at all counts of steps'
+  change = None
+  numbers = 'the learning rates at all counts of steps' if argument and text == argument else ''
   ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
   if len(evidence.tf1.optimizers) == 1 and np.isfinite(ratios[0]) and _is_constant(ratios):
     change = Change(Changed.LEARNING_RATE, 1.0, ratios[0])
@@ -56,14 +58,13 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
 def _everywhere(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
   """What the schedules themselves tell, at any count of steps."""
   ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
-  if evidence.rates is None or _is_constant(ratios):
-    return ''
-  return later_rates(evidence.rates) or _argument(evidence)
+  return '' if evidence.rates is None or _is_constant(ratios) else later_rates(evidence.rates)
 
 
-def _argument(evidence: TrainingEvidence) -> str:
+def _argument(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
   """Names the arguments of the port's schedule of which each alone would make it that of TF1."""
-  found = evidence.fitting_arguments()
+  ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
+  found = () if evidence.rates is None or _is_constant(ratios) else evidence.fitting_arguments()
   if not found:
     return ''
   name, own, _ = found[0]
