@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import TrainingRun
 
 # Of the sum of the regularization losses: what rounding of the gradients may be, and less than what
@@ -101,8 +102,12 @@ def _tells_unregularized(
       continue
     if one is None or other is None or value is None or not one.shape == other.shape == value.shape:
       return False
+    if isinstance(value, SampledArray):
+      return False  # a part of the variables tells a part of the penalties
     apart += _along(value, other.astype(np.float64) - one)
     size += _along(np.abs(value), np.abs(one))
+  if not size:
+    return False  # no gradient is known: nothing shows what the port differentiates
   return _ROUNDING * size < _LEFT_OPEN * penalties and apart > -_MOST_LEFT_OUT * penalties
 
 
