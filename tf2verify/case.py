@@ -12,6 +12,7 @@ from tf2verify import hooks
 from tf2verify.blocked_tests import ShownFailures, shown_by_test
 from tf2verify.environment import time_limit
 from tf2verify.environment.case_files import runs_its_tests, shown_path
+from tf2verify.environment.taken_modules import check_taken_modules
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.hook_signatures import check_signatures, takes_training
 from tf2verify.ladder import CaseName, Ladder, test_name
@@ -304,6 +305,7 @@ def new_ladder(
 ) -> Ladder:
   """Returns the ladder of a case class; raises as `declared_case` does."""
   declared = declared_case(cls)
+  check_taken_modules(cls.__module__)
   path = getattr(sys.modules.get(cls.__module__), '__file__', None)
   place = place_of(cls)
 

@@ -67,9 +67,25 @@ class StoredCellsTest(parameterized.TestCase):
     others = both('body_tower', 'title_tower', apart)
     found = [
       (min(one.names).split('/')[1], min(other.names).split('/')[1])
-      for one, other in cell_pairs(ones, others)
+      for one, other in cell_pairs(ones, others, {})
     ]
     self.assertEqual(found, [('title', 'title_tower'), ('body', 'body_tower')])
+
+  def test_cells_without_words_in_common_go_by_what_is_paired_in_their_scopes(self):
+    whole = {f'{end}__{n}': s for end in ('fw', 'bw') for n, s in
+             (('kernel', (X + H, 4 * H)), ('bias', (4 * H,)))}  # fmt: skip
+    named = {'fw': 'rnn', 'bw': 'rnn_1'}
+    others = {f'{end}__{name}': shape for end in ('rnn_1', 'rnn') for name, shape in
+              _PER_GATE.items()}  # fmt: skip
+    for told in (named, dict(zip(named, reversed(named.values()), strict=True))):
+      pairs = cell_pairs(cells(**whole), cells(**others), dict.fromkeys(told.items(), 2))
+      found = {min(a.names).split('/')[0]: min(b.names).split('/')[0] for a, b in pairs}
+      self.assertEqual(found, told)
+
+  def test_the_gates_of_two_cells_are_not_one_cell(self):
+    shapes = {f'{end}__gates__{n}': s for end in ('fw', 'bw') for n, s in
+              (('kernel', (X + H, 2 * H)), ('bias', (2 * H,)))}  # fmt: skip
+    self.assertNotIn(4, {cell.gates for cell in cells(**shapes)})
 
   def test_what_nothing_divides_is_no_cell_of_several_gates(self):
     shapes = {'query/kernel': (12, 12), 'query/bias': (12,)}
@@ -109,11 +125,11 @@ class StoredCellsTest(parameterized.TestCase):
     """The heads of an attention have the shapes of gates."""
     shapes = {f'{name}__kernel': (H, H) for name in ('query', 'key')}
     ones, others = cells((), **shapes), cells((), W=(H, 2 * H))
-    self.assertEqual(list(cell_pairs(ones, others)), [])
+    self.assertEqual(list(cell_pairs(ones, others, {})), [])
 
   def test_kernels_of_an_attention_that_a_decoder_reads_in_each_step_are_no_cells(self):
     ones, others = cells(memory__kernel=(X + H, 3 * H)), cells(dense__kernel=(X + H, 3 * H))
-    self.assertEqual(list(cell_pairs(ones, others)), [])
+    self.assertEqual(list(cell_pairs(ones, others, {})), [])
 
   @parameterized.parameters(
     {'attention': (2 * H, H), 'score': (H,)},
@@ -136,7 +152,7 @@ class StoredCellsTest(parameterized.TestCase):
     shapes = {f'{end}__{name}': shape for end in ('fw', 'bw') for name, shape in _PER_GATE.items()}
     whole = {f'{end}__kernel': (X + H, 4 * H) for end in ('fw', 'bw')}
     whole |= {f'{end}__bias': (4 * H,) for end in ('fw', 'bw')}
-    pairs = list(cell_pairs(cells(**whole), cells(**shapes)))
+    pairs = list(cell_pairs(cells(**whole), cells(**shapes), {}))
     self.assertLen(pairs, 2)
     for one, other in pairs:
       self.assertEqual({n[:2] for n in one.names}, {n[:2] for n in other.names})

@@ -209,6 +209,14 @@ class OtherOperands:
       f'{op.name} ({op.op_type}) reads {other} as {name} in the port; with {one} it yields what '
       f'tf1 does{more}'
     )
+    skipped = ops[own[0][0]]
+    if all(there in ops[n].inputs for (n, _), there in zip(own, others, strict=True)):
+      code = skipped.source.code if skipped.source is not None else ''
+      line = f' (`{code}`)' if code else ''
+      text = (
+        f'the port has {skipped.name} ({skipped.op_type}){line} in front of {op.name} '
+        f'({op.op_type}), which tf1 does not have there: it takes {one} as it is{more}'
+      )
     return Proposal(changes, one, other, text, what=name)
 
 

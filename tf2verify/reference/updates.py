@@ -63,6 +63,8 @@ class Updates:
       once; None for one without gradient.
     losses: what was differentiated by a variable in a graph, by its name.
     formed: what was differentiated by in a graph, a variable or another tensor, with its gradient.
+    counter: the name of the variable that an optimizer of TF1 counts its updates in, as it was told
+      to; None where it was told none.
   """
 
   def __init__(
@@ -86,6 +88,7 @@ class Updates:
     self.differentiated: Dict[str, Any] = {}
     self.losses: Dict[str, Any] = {}
     self.formed: List[Tuple[Any, Any]] = []
+    self.counter: Optional[str] = None
     self._families = _tf1_families() if families is None else families
     self._rate_of = rate_of
     self._changed = changed
@@ -130,6 +133,7 @@ class Updates:
         paired = given[position] = self._with_applied(given[position])
       else:
         paired = keywords['grads_and_vars'] = self._with_applied(keywords['grads_and_vars'])
+      self._see_counter(optimizer, given, keywords)
       self.begun.append(optimizer)
       rate = self._rate_of(optimizer)
       if self._open:
@@ -144,6 +148,12 @@ class Updates:
       return result
 
     return update
+
+  def _see_counter(self, optimizer: Any, given: Sequence[Any], keywords: Dict[str, Any]) -> None:
+    if isinstance(optimizer, v1.train.Optimizer):
+      counter = keywords.get('global_step', given[1] if len(given) > 1 else None)
+      if counter is not None and hasattr(counter, 'initializer'):
+        self.counter = variable_name(counter)
 
   def _with_applied(self, paired: Iterable[Tuple[Any, Any]]) -> Tuple[Tuple[Any, Any], ...]:
     if self._to_apply is None:

@@ -1,7 +1,7 @@
 """A variable map derived from what the variables of both sides do."""
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.records.observation import VariableRecord
@@ -241,9 +241,23 @@ class _Entries:
         self._shapes, (self._pairs.tf1, self._pairs.tf2), cell_layouts.USUAL_ORDERS, strict=True
       )
     )
-    for one, other in cell_pairs(ones, others):
+    for one, other in cell_pairs(ones, others, self._scopes_in_pairs()):
       if not _are_paired_singly(one, other):
         self._add(cell_layouts.held_entries(one, other), _CELL)
+
+  def _scopes_in_pairs(self) -> Mapping[tuple[str, str], int]:
+    """Returns how many variables have partners by their places, by the scopes of both."""
+    by_order = {one for one, _ in self._pairs.alike}
+    found: Counter[tuple[str, str]] = Counter()
+    for one, other in self._pairs.tf2_of.items():
+      if one not in by_order:
+        partners = dict(self._pairs.tf2.units[other].members)
+        found.update(
+          (owner(name), owner(partners[role]))
+          for role, name in self._pairs.tf1.units[one].members
+          if role in partners
+        )
+    return found
 
   def _of_same_name(self) -> None:
     """Pairs what has no partner, and one name on both sides."""

@@ -1,13 +1,14 @@
 """How a side keeps the variables of the cell of a recurrent network: which gates in which one."""
 
 import dataclasses
+import functools
 import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tf2verify.relation.derived_layouts import Shape
 from tf2verify.relation.name_words import beginning
-from tf2verify.relation.roles import WORD, role
+from tf2verify.relation.roles import WORD, owner, role
 
 # How Keras calls the kernel of the state.
 RECURRENT = 'recurrent_kernel'
@@ -129,7 +130,7 @@ def stored_cells(
   for scope in scopes:
     inside = [name for name in shapes if not scope or name.startswith(scope + '/')]
     for cell in _cells_within({name: shapes[name] for name in inside}, repeated, usual):
-      if any(
+      if _is_of_several(cell) or any(
         (s.name in whole and s.rows != BIAS and len(s.gates) > 1)
         or (s.name in single and s.rows == BOTH)
         for s in cell.variables
@@ -162,11 +163,19 @@ def _cells_within(
 
 
 def cell_pairs(
-  ones: Sequence[StoredCell], others: Sequence[StoredCell]
+  ones: Sequence[StoredCell],
+  others: Sequence[StoredCell],
+  scopes: Mapping[tuple[str, str], int],
 ) -> Iterator[tuple[StoredCell, StoredCell]]:
   """Yields cells of both sides that may be the same, none with a variable of another.
 
-  Of several, those whose scopes have most words in common, and otherwise in order.
+  Of several, those whose scopes have most words in common, then those with most variables in pairs
+  of one scope each, and otherwise in order.
+
+  Args:
+    ones: the cells of tf1.
+    others: those of the port.
+    scopes: how many variables are in pairs, by their scopes on both sides.
   """
   taken: set[str] = set()
   used: set[str] = set()
@@ -175,11 +184,25 @@ def cell_pairs(
       continue
     fitting = [two for two in others if _may_be_pair(one, two) and used.isdisjoint(two.names)]
     if fitting:
-      words = _words(one)
-      other = max(fitting, key=lambda two: len(words & _words(two)))
+      other = max(fitting, key=functools.partial(_closeness, one, scopes=scopes))
       taken.update(one.names)
       used.update(other.names)
       yield one, other
+
+
+def _is_of_several(cell: StoredCell) -> bool:
+  """Returns whether there are two variables with several gates each: those of two cells."""
+  rows = [stored.rows for stored in cell.variables if len(stored.gates) > 1]
+  return len(set(rows)) < len(rows)
+
+
+def _closeness(
+  one: StoredCell, other: StoredCell, scopes: Mapping[tuple[str, str], int]
+) -> tuple[int, int]:
+  """Returns how many words the scopes of two cells share, and how many pairs of variables."""
+  ones, others = ({owner(name) for name in cell.names} for cell in (one, other))
+  shared = sum(scopes.get((a, b), 0) for a in ones for b in others)
+  return len(_words(one) & _words(other)), shared
 
 
 def _words(cell: StoredCell) -> set[str]:

@@ -11,6 +11,8 @@ _Neighbours = list[tuple[int, Label]]
 _Ends = Sequence[Sequence[int]] | None
 # How far a place is looked at, in units.
 _FARTHEST = 12
+# How many units an activation may be away: a product has its gain and its bias before that.
+_BENDS_BEHIND = 3
 
 
 class UnitPairs:
@@ -89,10 +91,12 @@ class UnitPairs:
       units, partners = min(same, key=lambda found: found[0])
       names = _names(self.tf1, units), _names(self.tf2, partners)
       named = told_one_to_one(*names) if self.by_names else {}
+      followed = {} if named else self._told_by_following(units, partners)
+      named = named or followed
       number = min(named, default=0)
       one, other = units[number], partners[named.get(number, 0)]
       self.tf2_of[one] = other
-      by = 'names' if named else 'order'
+      by = 'activations' if followed else 'names' if named else 'order'
       if len(units) > 1 and not named:
         self.alike.append((one, other))
         self.kinds.append(tuple(units))
@@ -104,6 +108,23 @@ class UnitPairs:
       for told in (Detail.WAY, Detail.NOTHING):
         self._pair_by_places(_is_any, told, _members)
       self._pair_in_detail()
+
+  def _told_by_following(self, ones: Sequence[int], others: Sequence[int]) -> dict[int, int]:
+    """Returns which units are followed by the same activations, or arithmetic, by their positions.
+
+    What comes after that may be another layer on either side: a recurrent one has many forms.
+    """
+    if len(ones) == 1:
+      return {}
+    behind = _Following(self.tf1), _Following(self.tf2)
+    for told in (Detail.ACTIVATIONS, Detail.ARITHMETIC):
+      kinds = [
+        [side.bends(unit, told) for unit in units]
+        for side, units in zip(behind, (ones, others), strict=True)
+      ]
+      if set(kinds[0]) == set(kinds[1]) and len(set(kinds[0])) == len(ones):
+        return {n: kinds[1].index(kind) for n, kind in enumerate(kinds[0])}
+    return {}
 
   def _pair_ends(self) -> None:
     places = {name: n for n, name in enumerate(self.tf2.names) if name}
@@ -283,6 +304,27 @@ def _by_place(places: dict[int, int], known: Collection[int]) -> dict[int, list[
 def _names(uses: VariableUses, units: Sequence[int]) -> list[str]:
   """Returns what the scope of each unit's variables is called."""
   return [' '.join(owner(name) for _, name in uses.units[unit].members) for unit in units]
+
+
+class _Following:
+  """What follows each unit of a side."""
+
+  def __init__(self, uses: VariableUses) -> None:
+    self._behind: dict[int, _Neighbours] = defaultdict(list)
+    for unit, nearest in uses.order(range(len(uses.units))).items():
+      for other, label in nearest:
+        self._behind[other].append((unit, label))
+
+  def bends(self, unit: int, told: Detail) -> Label:
+    """Returns the activations, or arithmetic, that come next: behind the bias of a product, say."""
+    units = [unit]
+    for _ in range(_BENDS_BEHIND):
+      ways = [way for one in units for way in self._behind[one]]
+      found = frozenset(token for _, label in ways for token in told.bends(label))
+      if found:
+        return found
+      units = [other for other, _ in ways]
+    return frozenset()
 
 
 def _is_main(uses: VariableUses, unit: int) -> bool:

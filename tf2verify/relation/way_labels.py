@@ -42,6 +42,11 @@ class Detail(enum.IntEnum):
     left_out = (_ACTIVATION, _KIND)[self - 1 :]
     return frozenset(token for token in label if not token.startswith(left_out))
 
+  def bends(self, label: Label) -> Label:
+    """Returns the activations, and the arithmetic where that is looked at, alone."""
+    kinds = (_ACTIVATION, _KIND)[: max(self - 1, 0)]
+    return frozenset(token for token in label if token.startswith(kinds))
+
 
 # Of a product: the last axis comes from this factor, or another one.
 _LAST, _OTHER = 'last axis', 'other axis'

@@ -56,6 +56,37 @@ class LinedUpTest(parameterized.TestCase):
     self.assertLess(found.array.noise, 0.5 * found.array.greatest_absolute)
 
 
+class Growing(tf.keras.layers.Layer):
+  """Adds its loss anew in every call, and keeps those of the calls before."""
+
+  def __init__(self):
+    super().__init__()
+    self._dense = tf.keras.layers.Dense(4, name='dense')
+
+  def call(self, inputs):
+    net = self._dense(inputs)
+    kernel = self._dense.kernel
+    self.add_loss(lambda: 0.1 * tf.reduce_sum(kernel * kernel))
+    return net * 1.5
+
+
+class GrowingLossesTest(absltest.TestCase):
+  def test_losses_that_become_more_with_every_call_are_no_crash(self):
+    class Case(tf2verify.EquivalenceCase):
+      def build_tf1_graph(self, inputs, training):
+        penalty = lambda kernel: 0.1 * tf.reduce_sum(kernel * kernel)  # noqa: E731
+        return v1.layers.dense(inputs, 4, name='dense', kernel_regularizer=penalty)
+
+      def make_tf2_layer(self):
+        return Growing()
+
+      def make_inputs(self):
+        return tf2verify.normal_inputs((3, 5))
+
+    verdict = tf2verify.verify(Case, stages=['zero_randomness'])
+    self.assertIs(verdict.first_failure.status, tf2verify.Status.FAILED, verdict.to_text())
+
+
 class DitheredFillTest(absltest.TestCase):
   def test_the_other_way(self):
     up, down = (DitheredFill(1, sign)('w', (9, 500), np.dtype(np.float32)) for sign in (1, -1))

@@ -138,7 +138,11 @@ def add_train_op(
   all_variables = tf1_build.graph_variables(graph, recorder)
   initialize_without(gate, [graph.get_operation_by_name(v.initializer) for v in all_variables])
   model = {variable.record.name: variable.record for variable in built.variables}
-  added = tuple(variable for variable in all_variables if variable.record.name not in model)
+  added = tuple(
+    dataclasses.replace(v, global_step=v.global_step or v.record.name == updates.counter)
+    for v in all_variables
+    if v.record.name not in model
+  )
   run = ops_run_by([train_op])
   draws = [op for op in run.values() if is_random_op(op.type)]
   with graph.as_default():  # the settings of Keras' are variables there

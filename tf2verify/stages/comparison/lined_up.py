@@ -39,6 +39,9 @@ class RunOfSide:
       self.observe(dataclasses.replace(self.run, fill=DitheredFill(number, sign)))
       for sign in (1, -1)
     )
+    # A layer that adds losses in every call has other ones in the next: its noise is not known.
+    if len(one.regularization_losses) != len(other.regularization_losses):
+      raise NotApplicable('the number of regularization losses changes from run to run')
     total = one.regularization_total, other.regularization_total
     return dataclasses.replace(
       one,

@@ -1,0 +1,71 @@
+"""Steps that TF1 counts in a variable of its own, given to the optimizer as the global step."""
+
+import abc
+
+import keras
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+
+v1 = tf.compat.v1
+
+
+class Halving(keras.optimizers.schedules.LearningRateSchedule):
+  def __init__(self, first):
+    self.first = first
+
+  def __call__(self, step):
+    return 0.1 * 0.5 ** (keras.ops.cast(step, 'float32') + self.first)
+
+
+class Counting(tf2verify.EquivalenceCase, abc.ABC):
+  first = 0.0
+
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(inputs, 3, name='out')
+
+  def make_tf2_layer(self):
+    return keras.Sequential([keras.layers.Dense(3, name='out')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 5))
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((4, 3), seed=1)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    updates = v1.Variable(0, name='updates', trainable=False)
+    rate = 0.1 * 0.5 ** tf.cast(updates, tf.float32)
+    optimizer = v1.train.GradientDescentOptimizer(rate)
+    return optimizer.apply_gradients(optimizer.compute_gradients(loss), global_step=updates)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(Halving(self.first))
+
+
+class OwnCountersTest(absltest.TestCase):
+  def test_right(self):
+    class Right(Counting):
+      pass
+
+    verdict = tf2verify.verify(Right, stages=['training_steps'])
+    self.assertTrue(verdict.passed, verdict.to_text())
+    self.assertNotRegex(verdict.to_text(), 'does not depend on a step count|not compared')
+
+  def test_a_schedule_that_is_a_step_ahead(self):
+    class Wrong(Counting):
+      first = 1.0
+
+    verdict = tf2verify.verify(Wrong, stages=['training_steps'])
+    self.assertIs(verdict.first_failure.status, tf2verify.Status.FAILED)
+    self.assertRegex(verdict.to_text(), 'one step later|count')
+
+
+if __name__ == '__main__':
+  absltest.main()
