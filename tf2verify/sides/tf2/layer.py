@@ -313,7 +313,7 @@ class Tf2Layer:
       )
     check_not_built(layer, {id(creation.variable) for creation in port.recorder.creations})
     self._made.append(weakref.ref(layer))
-    port.layer = layer
+    port.take(layer)
     self._of_keras3 = keras3.is_layer(layer)
     return port
 

@@ -43,6 +43,21 @@ class Port:
     # Values that are known to be meant, and what they are for the port: a sum is rounded.
     self._expected: dict[tuple[str, ...], tuple[list[np.ndarray], dict[str, np.ndarray]]] = {}
 
+  def take(self, layer: Any) -> None:
+    """Takes the layer as it was made.
+
+    What making it has assigned (a target network that starts as a copy, a table of embeddings) is
+    what its variables start with, whatever they were created with.
+    """
+    self.layer = layer
+    for creation in self.recorder.creations:
+      if creation.initial_value is None or not creation.initial_value.dtype.is_floating:
+        continue
+      now = array_of(creation.variable)
+      if not np.array_equal(now, array_of(creation.initial_value)):
+        creation.initial_value = tf.constant(now)
+        creation.make_value = None  # no function makes it
+
   def variables(self) -> list[Any]:
     """Returns the layer's own variables, each once."""
     return layer_parts.variables_of(self.layer)
