@@ -38,6 +38,8 @@ _MOST_OPERATIONS = 1500
 # Of one line: more tensors than these are seldom written by hand, or run again.
 _MOST_TENSORS = 8
 MOST_ROUNDS = 12
+# A cell that Python unrolls over steps, layers and directions: all of them are one edit.
+_MOST_TOGETHER = 200
 _MOST_LINES = 4
 _SEVERAL = 2
 _MOST_PARTS = 30
@@ -136,7 +138,7 @@ def _at_line(graph: OpGraph, line: Line) -> Iterator[Sequence[_Round]]:
   """Yields exchanges of two tensors that a line reads: each time that it runs, and once alone."""
   positions = [n for n in line.positions if not is_backward(graph.ops[n])]
   runs = runs_of(graph, positions)
-  if not runs or len(runs) > MOST_ROUNDS:
+  if not runs or len(runs) > _MOST_TOGETHER:
     return
   read = [read_by(graph, run) for run in runs]
   most = max(read, key=len)
@@ -149,7 +151,7 @@ def _at_line(graph: OpGraph, line: Line) -> Iterator[Sequence[_Round]]:
     if rounds and len(rounds) == len(pairs):
       found.append(rounds)
   yield from found
-  if len(runs) > 1:
+  if 1 < len(runs) <= MOST_ROUNDS:
     yield from ([one] for rounds in found for one in rounds)
 
 

@@ -21,14 +21,21 @@ def repeated_rows(evidence: TrainingEvidence) -> Cause | None:
 
   TF1's Adam and Adagrad add the rows of one index up, and square the sum; the optimizers of Keras
   3 square the values of `IndexedSlices` as they are. In the first step what the slots of the two
-  sides gain is then apart by what these norms are.
+  sides gain is then apart by what these norms are. It is as well if a clipping takes
+  the norm of the rows in TF1, and of their sums in the port: what is applied then differs already.
   """
   if evidence.number != 1:
     return None
   own = dict(evidence.pairs)
   given = {record.name: record for record in evidence.steps[1].gradients}
+  applied = [{r.name: r.value for r in step.applied_gradients} for step in evidence.steps]
   for pair in evidence.moves:
     gradient = given.get(own[pair.name])
+    both = applied[0].get(pair.name), applied[1].get(own[pair.name])
+    if gradient is not None and both[0] is not None and both[1] is not None:
+      clipped = _clipped(pair.name, gradient, (both[0], both[1]))
+      if clipped is not None:
+        return clipped
     role = None if gradient is None else _role(pair, gradient)
     if role is not None and gradient is not None and gradient.slices is not None:
       text = (
@@ -42,13 +49,42 @@ def repeated_rows(evidence: TrainingEvidence) -> Cause | None:
   return None
 
 
-def _role(pair: StepPair, gradient: TensorRecord) -> str | None:
-  """Returns the slot that gains squares, by the norms of one gradient in two ways."""
+def _clipped(
+  name: str, gradient: TensorRecord, applied: tuple[np.ndarray, np.ndarray]
+) -> Cause | None:
+  """Names a clipping by the norm of rows in TF1, and by that of their sums in the port."""
+  norms = _norms(gradient)
+  one, other = (norm(value) for value in applied)
+  if norms is None or not one or gradient.slices is None:
+    return None
+  if not math.isclose(other / one, norms[1] / norms[0], rel_tol=_CLOSE):
+    return None
+  return Cause(
+    f'the gradient of {name} is that of a lookup, with some rows more than once '
+    f'({gradient.slices.rows} in all): TF1 clips it by the norm of its rows as they are '
+    '(tf.IndexedSlices), the port by the norm of the sums of rows with one index, which is another '
+    'one: clip the gradient before it is made dense',
+    explains=(About.UPDATE, About.GRADIENTS, About.SHADOWS),
+    variables=(name,),
+  )
+
+
+def _norms(gradient: TensorRecord) -> tuple[float, float] | None:
+  """Returns the norms of a gradient with rows of one index added up, and apart; None if alike."""
   if gradient.slices is None or gradient.value is None:
     return None
-  joined, apart = norm(gradient.value) ** 2, norm_of(gradient) ** 2
-  if not joined or abs(apart - joined) <= _APART * joined:
+  joined, apart = norm(gradient.value), norm_of(gradient)
+  if not joined or abs(apart**2 - joined**2) <= _APART * joined**2:
     return None
+  return joined, apart
+
+
+def _role(pair: StepPair, gradient: TensorRecord) -> str | None:
+  """Returns the slot that gains squares, by the norms of one gradient in two ways."""
+  norms = _norms(gradient)
+  if norms is None:
+    return None
+  joined, apart = norms[0] ** 2, norms[1] ** 2
   for role in pair.tf1.slots_after.keys() & pair.tf2.slots_after.keys():
     one = _gain(pair.tf1.slots, pair.tf1.slots_after, role)
     other = _gain(pair.tf2.slots, pair.tf2.slots_after, role)
