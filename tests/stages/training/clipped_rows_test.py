@@ -1,4 +1,4 @@
-"""Gradients of lookups that TF1 clips as they are, by the norm of rows that occur more than once."""
+"""Gradients of lookups with repeated rows, which TF1 clips before these are added up."""
 
 import abc
 
