@@ -138,11 +138,7 @@ def add_train_op(
   all_variables = tf1_build.graph_variables(graph, recorder)
   initialize_without(gate, [graph.get_operation_by_name(v.initializer) for v in all_variables])
   model = {variable.record.name: variable.record for variable in built.variables}
-  added = tuple(
-    dataclasses.replace(v, global_step=v.global_step or v.record.name == updates.counter)
-    for v in all_variables
-    if v.record.name not in model
-  )
+  added = _added(all_variables, model, updates.counter)
   run = ops_run_by([train_op])
   draws = [op for op in run.values() if is_random_op(op.type)]
   with graph.as_default():  # the settings of Keras' are variables there
@@ -218,6 +214,17 @@ def _learning_rate(optimizers: Sequence[Any], graph: tf.Graph) -> str | float | 
     return None
   rate: str | float | None = told(lambda: learning_rate_of(optimizers[0], graph))
   return rate
+
+
+def _added(
+  variables: Iterable[GraphVariable], model: Mapping[str, VariableRecord], counter: str | None
+) -> tuple[GraphVariable, ...]:
+  """Returns the variables that are not the model's; any may be what counts the updates."""
+  return tuple(
+    dataclasses.replace(v, global_step=v.global_step or v.record.name == counter)
+    for v in variables
+    if v.record.name not in model
+  )
 
 
 def _slots(
