@@ -66,6 +66,17 @@ class UnsaidTest(absltest.TestCase):
     # One at a line of the model is its own.
     self.assertEqual([warning.filename for warning in caught], ['model.py'])
 
+  def test_of_sessions_and_seeds(self):
+    session = 'tensorflow.python.client.session'
+    seeds = 'non-integer arguments to randrange() have been deprecated since Python 3.10'
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter('always')
+      with deprecations.unsaid():
+        warnings.warn_explicit(seeds, DeprecationWarning, 'random.py', 362, 'random')
+        for module in (session, 'model'):
+          warnings.warn_explicit('in the future', FutureWarning, f'{module}.py', 1, module)
+    self.assertEqual([warning.filename for warning in caught], ['model.py'])
+
   def test_what_every_call_says_is_said_once(self):
     said = 'The initializer RandomUniform is unseeded and being called multiple times, which'
     with warnings.catch_warnings(record=True) as caught, self.assertLogs('tensorflow') as logged:

@@ -19,6 +19,10 @@ _LOGGED = re.compile(r'`[\w.]+` is deprecated\.')
 # numpy says it of the variables of Keras 3, at the line of Keras that converts one.
 _OF_KERAS_ARRAYS = r"__array__ implementation doesn't accept a copy keyword"
 _KERAS_3 = r'keras\.src\.'
+# Keras of TensorFlow 2.17 asks Python for a number up to 1e9, a float, at each seed.
+_OF_FLOATS = r'non-integer arguments to randrange\(\)'
+# numpy 1.26 says it of what TensorFlow 2.17 passes to a session.
+_SESSION = r'tensorflow\.python\.client\.session'
 # The tool calls an initializer again, to compare what it draws.
 _OF_INITIALIZERS = r'The initializer \w+ is unseeded and being called multiple times'
 # Set to anything, they are shown where cases are run by a test runner or by `verify`.
@@ -56,6 +60,8 @@ def unsaid() -> Iterator[None]:
       warnings.filterwarnings(
         'ignore', message=_OF_KERAS_ARRAYS, category=DeprecationWarning, module=_KERAS_3
       )
+      warnings.filterwarnings('ignore', message=_OF_FLOATS, category=DeprecationWarning)
+      warnings.filterwarnings('ignore', category=FutureWarning, module=_SESSION)
       warnings.filterwarnings('once', message=_OF_INITIALIZERS, category=UserWarning)
       yield
   finally:
