@@ -24,7 +24,7 @@ class TakenModulesTest(absltest.TestCase):
 
   def tearDown(self) -> None:
     sys.path[:] = self.before
-    for name in (_NAME, 'taken_modules_case'):
+    for name in (_NAME, 'taken_modules_case', 'taken_modules_between'):
       sys.modules.pop(name, None)
     importlib.invalidate_caches()
     super().tearDown()
@@ -41,6 +41,17 @@ class TakenModulesTest(absltest.TestCase):
     console.write_files(self.second, **{_NAME: 'def port(): return 2\n'})
     self._imported()
     with self.assertRaisesRegex(CaseDefinitionError, 'first.*imported before.*second.*Rename one'):
+      check_taken_modules('taken_modules_case')
+
+  def test_a_module_that_another_one_of_its_folder_uses(self) -> None:
+    console.write_files(
+      self.second,
+      **{_NAME: 'def port(): return 2\n'},
+      taken_modules_between=f'from {_NAME} import port\ndef made(): return port()\n',
+      taken_modules_case='from taken_modules_between import made\n',
+    )
+    self._imported()
+    with self.assertRaisesRegex(CaseDefinitionError, f'the module {_NAME} '):
       check_taken_modules('taken_modules_case')
 
   def test_a_module_that_is_in_one_folder_only(self) -> None:

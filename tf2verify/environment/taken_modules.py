@@ -6,7 +6,6 @@ the cases of both, as pytest does, the second case silently gets the first one's
 
 import os
 import sys
-from collections.abc import Iterator
 
 from tf2verify.errors import CaseDefinitionError
 
@@ -25,7 +24,7 @@ def check_taken_modules(module_name: str) -> None:
     return
   folder = os.path.dirname(os.path.abspath(path))
   places = [os.path.abspath(place or os.getcwd()) for place in sys.path]
-  for name in sorted(set(_used_by(module_name))):
+  for name in sorted(_used_by(module_name, folder)):
     own, loaded = _beside(folder, name), getattr(sys.modules.get(name), '__file__', None)
     if own is None or loaded is None or os.path.realpath(loaded) == os.path.realpath(own):
       continue
@@ -36,17 +35,24 @@ def check_taken_modules(module_name: str) -> None:
         f'the module {name} that {os.path.basename(path)} uses is {loaded}, which this process had '
         f'imported before, and not {own} beside it: Python keeps one module of each name. So '
         f'another model would be verified. Rename one of the two, make packages of both folders '
-        f'(an __init__.py in each), or run each folder in a process of its own; `python -m '
+        f'(an __init__.py in each, imports with a dot), or run each folder in a process of its own; `python -m '
         f'tf2verify run` tells them apart'
       )
 
 
-def _used_by(module_name: str) -> Iterator[str]:
-  """Yields the names of the top-level modules whose contents a module uses."""
-  for value in list(vars(sys.modules[module_name]).values()):
-    name = getattr(value, '__name__' if type(value) is type(sys) else '__module__', None)
-    if isinstance(name, str) and name != module_name:
-      yield name.partition('.')[0]
+def _used_by(module_name: str, folder: str) -> set[str]:
+  """Returns the modules of a folder whose contents a module uses, itself or through others."""
+  found: set[str] = set()
+  pending = [module_name]
+  while pending:
+    module = sys.modules.get(pending.pop())
+    for value in list(vars(module).values()) if module is not None else ():
+      name = getattr(value, '__name__' if type(value) is type(sys) else '__module__', None)
+      name = name.partition('.')[0] if isinstance(name, str) else module_name
+      if name != module_name and name not in found and _beside(folder, name) is not None:
+        found.add(name)
+        pending.append(name)
+  return found
 
 
 def _beside(folder: str, name: str) -> str | None:

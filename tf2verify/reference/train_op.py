@@ -52,8 +52,9 @@ class TrainOp:
     what = 'the train op' if options.train_op is not None else 'the optimizer'
     with updates.recording():
       train_op = training.in_graph(what, make)
-    for variable in training.later.variables:  # any variable may be given as global_step
-      variable.global_step = variable.global_step or variable.name == updates.counter
+    if not any(variable.global_step for variable in built.variables + training.later.variables):
+      for variable in training.later.variables:  # any variable may be given as global_step
+        variable.global_step = variable.name == updates.counter
     self.name = train_op.name
     self.optimizers = updates.optimizers
     self.rate = learning_rate_of(self.optimizers[0], graph) if self.optimizers else None

@@ -58,6 +58,19 @@ class OwnCountersTest(absltest.TestCase):
     self.assertTrue(verdict.passed, verdict.to_text())
     self.assertNotRegex(verdict.to_text(), 'does not depend on a step count|not compared')
 
+  def test_a_counter_beside_the_global_step_is_compared(self):
+    """As in a model of two optimizers, each with a counter."""
+
+    class Both(Counting):
+      def make_tf1_train_op(self, loss):
+        step = v1.train.get_or_create_global_step()
+        with tf.control_dependencies([super().make_tf1_train_op(loss)]):
+          return step.assign_add(2)
+
+    verdict = tf2verify.verify(Both, stages=['training_steps'])
+    # The optimizer's own counter is no longer taken for the count: somebody has to look at it.
+    self.assertRegex(verdict.to_text(), 'updates')
+
   def test_a_schedule_that_is_a_step_ahead(self):
     class Wrong(Counting):
       first = 1.0

@@ -217,14 +217,13 @@ def _learning_rate(optimizers: Sequence[Any], graph: tf.Graph) -> str | float | 
 
 
 def _added(
-  variables: Iterable[GraphVariable], model: Mapping[str, VariableRecord], counter: str | None
+  variables: Sequence[GraphVariable], model: Mapping[str, VariableRecord], counter: str | None
 ) -> tuple[GraphVariable, ...]:
-  """Returns the variables that are not the model's; any may be what counts the updates."""
-  return tuple(
-    dataclasses.replace(v, global_step=v.global_step or v.record.name == counter)
-    for v in variables
-    if v.record.name not in model
-  )
+  """Returns the variables that are not the model's; without a global step, any may be one."""
+  found = [variable for variable in variables if variable.record.name not in model]
+  if not any(variable.global_step for variable in variables):
+    found = [dataclasses.replace(v, global_step=v.record.name == counter) for v in found]
+  return tuple(found)
 
 
 def _slots(

@@ -53,9 +53,9 @@ class Port:
     for creation in self.recorder.creations:
       if creation.initial_value is None or not creation.initial_value.dtype.is_floating:
         continue
-      now = array_of(creation.variable)
-      if not np.array_equal(now, array_of(creation.initial_value)):
-        creation.initial_value = tf.constant(now)
+      now = creation.variable.read_value()
+      if not np.array_equal(array_of(now), array_of(creation.initial_value)):
+        creation.initial_value = now
         creation.make_value = None  # no function makes it
 
   def variables(self) -> list[Any]:
