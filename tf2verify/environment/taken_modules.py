@@ -34,9 +34,9 @@ def check_taken_modules(module_name: str) -> None:
       raise CaseDefinitionError(
         f'the module {name} that {os.path.basename(path)} uses is {loaded}, which this process had '
         f'imported before, and not {own} beside it: Python keeps one module of each name. So '
-        f'another model would be verified. Rename one of the two, make packages of both folders '
-        f'(an __init__.py in each, imports with a dot), or run each folder in a process of its own; `python -m '
-        f'tf2verify run` tells them apart'
+        'another model would be verified. Rename one of the two, make packages of both folders '
+        '(an __init__.py in each, imports with a dot), or run each folder in a process of its own; '
+        '`python -m tf2verify run` tells them apart'
       )
 
 
