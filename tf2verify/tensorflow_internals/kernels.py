@@ -10,6 +10,7 @@ seed is set without that, and kernels are forgotten where one may have drawn. Ru
 import random
 
 from tensorflow.python.eager import context
+from tensorflow.python.framework import errors
 
 # TensorFlow's own functions of one eager operation each, which ask for a seed as such.
 _OF_ONE_OPERATION = '__wrapped__'
@@ -37,6 +38,9 @@ def has_functions_that_draw() -> bool:
     del _functions[name]
   for name in names - _functions.keys():
     of_one = name.startswith(_OF_ONE_OPERATION)
-    nodes = () if of_one else eager.get_function_def(name).node_def
+    try:
+      nodes = () if of_one else eager.get_function_def(name).node_def
+    except errors.NotFoundError:
+      continue  # a garbage collection since then has taken the graph that it belonged to
     _functions[name] = any('seed' in node.attr for node in nodes)
   return any(_functions.values())

@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
+from tensorflow.python.eager import context
 
 import tf2verify
 from tf2verify.sides.graphs.op_recorder import OpRecorder
@@ -150,6 +151,17 @@ class KernelsTest(parameterized.TestCase):
       with mock.patch.object(kernels, 'forget'), randomness.seeded('constant'):
         tf.matmul(tf.ones([2, 2]), tf.ones([2, 2]))
       forgetting.assert_not_called()
+
+  def test_function_that_a_garbage_collection_takes_away(self):
+    """It was listed, and its graph went before it was read: random, and 1 in 400 cases of ours."""
+    eager = context.context()
+    names = eager.list_function_names() | {'cond_true_of_nobody'}
+    with mock.patch.object(eager, 'list_function_names', return_value=names):
+      kernels.has_functions_that_draw()
+      drawing = tf.function(lambda: tf.random.uniform([2], seed=3))
+      drawing()
+      self.assertNotIn('cond_true_of_nobody', kernels._functions)
+    self.assertTrue(kernels.has_functions_that_draw())
 
   def test_kernels_do_not_outlive_a_stage(self):
     with mock.patch.object(kernels, 'forget') as forgetting, process_state.preserved():

@@ -70,6 +70,14 @@ class ProvingTest(absltest.TestCase):
     self.assertNotEqual(inference.proven.reason, '')
     self.assertNotIn('proven', inference.to_text())
 
+  def test_fault_of_our_own_is_told(self):
+    fault = absltest.mock.patch.object(proving, 'compared', side_effect=LookupError('no such op'))
+    with fault:
+      inference = _verdicts(proven_cases.Dense)[0]
+    self.assertIs(inference.status, tf2verify.Status.PASSED)
+    wanted = 'inference: the graphs were not related: LookupError: no such op (please report it)'
+    self.assertIn(wanted, ' '.join(inference.blind_spots))
+
 
 if __name__ == '__main__':
   absltest.main()

@@ -155,7 +155,10 @@ def attempted(name: str, start: float, found: Callable[[], Related]) -> Related:
   except (NotTraceable, NotApplicable) as error:
     return not_related(name, str(error), start)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
-    return not_related(name, f'the graphs were not related: {type(error).__name__}: {error}', start)
+    reason = f'the graphs were not related: {type(error).__name__}: {error}'
+    known = not_related(name, reason, start)
+    # Nobody expects it: what the relation tells of other inputs is missing.
+    return dataclasses.replace(known, idle=(f'{name}: {reason} (please report it)',))
 
 
 def paired_variables(case: CaseUnderTest) -> PairedVariables:
