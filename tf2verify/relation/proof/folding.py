@@ -69,6 +69,8 @@ _REDUCED: dict[str, Callable[..., Any]] = {
   'Any': np.any,
 }
 _KINDS = 'fiub'
+# Rounded otherwise by NumPy, or no arrays of it: what a list of tensors or a look-up is.
+_NOT_FOLDED = frozenset(('bfloat16', 'float16', 'variant', 'resource', 'string'))
 # What computes each element by those at its place.
 ELEMENTWISE = frozenset(_COMPUTED) - {'Range', 'InvertPermutation', 'BroadcastTo', 'Tile'} | {
   'Cast'
@@ -92,7 +94,7 @@ def folded(op: Operation) -> Sequence[int] | None:
   ):
     return None  # computed as decimals, by their rules
   names = {op.dtype, *(terms.dtype(number) for number in op.inputs)}
-  if names & {'bfloat16', 'float16'} or np.prod(op.shape, initial=1) > LARGEST_FOLDED:
+  if names & _NOT_FOLDED or np.prod(op.shape, initial=1) > LARGEST_FOLDED:
     return None
   with np.errstate(all='ignore'):
     result = computed(op, known)

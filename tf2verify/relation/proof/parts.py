@@ -15,7 +15,7 @@ from tf2verify.relation.proof.polynomials import with_changed_variables
 from tf2verify.relation.proof.shapes import TRANSPOSE, reshape, source, transpose
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
-# Functions of every element by itself.
+# Of every element by itself, without attributes that tell what they compute.
 _COMPARISONS = ('Greater', 'GreaterEqual')
 _FUNCTIONS = ('Sigmoid', 'Tanh', 'Elu', 'Selu', 'Erf', 'Softsign')
 
@@ -68,8 +68,7 @@ def _of_function(terms: Terms, number: int, cuts: Cuts) -> int | None:
     return None
   part = part_of(terms, reshape(terms, inner.inputs[0], shape), cuts)
   result = tuple(size for _, size, _ in cuts)
-  known = dict(inner.detail or ())
-  found = RULES[inner.kind](Operation(terms, inner.kind, [part], known, [(inner.dtype, result)]))
+  found = RULES[inner.kind](Operation(terms, inner.kind, [part], {}, [(inner.dtype, result)]))
   return None if found is None else found[0]
 
 
