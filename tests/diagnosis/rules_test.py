@@ -749,6 +749,19 @@ class NearMissTest(parameterized.TestCase):
   def test_evidence_beside_it(self, name, miss):
     self.assertIsNone(_RULES[name].explain(miss))
 
+  def test_update_in_inference_alone(self):
+    state_before = state(np.ones(4), np.ones(4), average(0.9), (None, 0.9))
+    changed = Difference('state after the call', 'v', Aspect.VALUES, '', '', 'inference, constant')
+    for differences, words in (
+      ((changed,), 'the port updates v in inference, and tf1 does not: let it do so only where'),
+      (
+        (changed, dataclasses.replace(changed, run='training, constant')),
+        'the reference never updates v',
+      ),
+    ):
+      found = evidence(differences=differences, states=[state_before], updates=[('v', 0, 1)])
+      self.assertIn(words, _RULES['update_count'].explain(found).text)
+
   def test_explicit_padding_counts_at_stride_two(self):
     found = attribute('Conv2D', 'padding', 'SAME', 'VALID', Standing.JOINT, _PAD)
     self.assertIsNotNone(_RULES['fixed_padding'].explain(at_stride(2, found)))

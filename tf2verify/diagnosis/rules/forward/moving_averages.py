@@ -21,7 +21,8 @@ _NEAR = 6
 # What a fused batch norm hands on to be averaged, by its number.
 _FUSED_MEAN, _FUSED_VARIANCE = 1, 2
 # What may differ for another reason, and changes no average of a run from the same values.
-_BESIDE = ('state after the call', 'initial value', 'regularization loss')
+_STATE, _INFERENCE = 'state after the call', 'inference'
+_BESIDE = (_STATE, 'initial value', 'regularization loss')
 # By which a number of values, taken from N / (N - 1), may be off.
 _OFF = 0.05
 # Likewise, of 1/N: nothing else may be hidden in it.
@@ -225,6 +226,8 @@ def update_count(evidence: FailedStage) -> Cause | None:
   more = f' (and {len(updates) - 1} more)' if len(updates) > 1 else ''
   named = f'{variable}{more}'
   seen = f'{named}: {_updates(tf1)} in tf1, {_updates(tf2)} in tf2'
+  if _is_of_inference(evidence, variable) and not (tf1 and tf2):
+    return _updated_in_inference(evidence, variable, named, seen, by_port=not tf1)
   if not tf1:
     return Cause(
       f'the reference never updates {named}, and the port does: either the update ops of tf1 are '
@@ -262,6 +265,35 @@ def update_count(evidence: FailedStage) -> Cause | None:
     f'{text}{where and f", in {side}{where}"}: by a layer that is called several times, '
     'or by several assignments in one call; tf1 runs what is in UPDATE_OPS, or what its outputs '
     'wait for',
+    seen,
+  )
+
+
+def _is_of_inference(evidence: FailedStage, variable: str) -> bool:
+  """Returns whether the calls of inference alone leave a variable in another state."""
+  runs = [
+    known.run
+    for known in evidence.differences
+    if known.quantity == _STATE and variable in (known.tf1_subject, known.tf2_subject)
+  ]
+  return bool(runs) and all(run.startswith(_INFERENCE) for run in runs)
+
+
+def _updated_in_inference(
+  evidence: FailedStage, variable: str, named: str, seen: str, by_port: bool
+) -> Cause:
+  graph = evidence.tf2_graph if by_port else evidence.tf1_graph
+  lines = [] if graph is None else lines_of_writes(graph, variable)
+  where = f' (what it writes is computed at {lines[0].short})' if lines else ''
+  if by_port:
+    return Cause(
+      f'the port updates {named} in inference{where}, and tf1 does not: let it do so only where '
+      'training is True',
+      seen,
+    )
+  return Cause(
+    f'tf1 updates {named} in inference too{where}, and the port does not: update it whatever '
+    'training is',
     seen,
   )
 

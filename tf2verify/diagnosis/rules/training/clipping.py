@@ -117,7 +117,17 @@ def _of_those_that_differ(evidence: TrainingEvidence) -> str:
     return ''
   tf1, tf2 = found
   shown = listed([name for name, _ in names])
-  return f'of {shown}, TF1 {clip_text(tf1)}; the port {clip_text(tf2)}: {clip_fix(tf1)}'
+  is_part = len(names) < len(evidence.steps[0].gradients)
+  fix = _of_a_group(tf1) if is_part and tf1.kind == JOINT else clip_fix(tf1)
+  return f'of {shown}, TF1 {clip_text(tf1)}; the port {clip_text(tf2)}: {fix}'
+
+
+def _of_a_group(tf1: Clip) -> str:
+  """Returns how the port comes to clip some gradients by the norm that these alone have."""
+  return (
+    'apply tf.clip_by_global_norm to the gradients of these alone, with clip_norm='
+    f'{_limit_text(tf1)}{_WHEN[tf1.clears]} (global_clipnorm is of all that an optimizer updates)'
+  )
 
 
 def _text_of_port(evidence: TrainingEvidence, clip: Clip) -> str:
