@@ -103,7 +103,12 @@ from tf2verify.diagnosis.rules.training.decays import decayed_variables
 from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.own_penalties import own_penalty
-from tf2verify.diagnosis.rules.training.own_steps import own_clipping, own_nesterov, slot_starts
+from tf2verify.diagnosis.rules.training.own_steps import (
+  own_clipping,
+  own_nesterov,
+  own_velocity,
+  slot_starts,
+)
 from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
 from tf2verify.diagnosis.rules.training.restarts import kept_slots, restarted_slots
 from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
@@ -232,6 +237,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('own_penalty', TrainingEvidence, own_penalty),
   Rule('clipping_in_slots', TrainingEvidence, clipping_in_slots),
   Rule('own_nesterov', TrainingEvidence, own_nesterov),
+  Rule('own_velocity', TrainingEvidence, own_velocity),
   Rule('centering', TrainingEvidence, centering),
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),

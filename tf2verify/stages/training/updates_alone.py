@@ -62,6 +62,7 @@ _RULES = frozenset(
     'moving_average',
     'optimizer_epsilon',
     'own_nesterov',
+    'own_velocity',
     'pruned',
     'slot_starts',
     'update_rule',

@@ -12,6 +12,7 @@ from tf2verify.diagnosis.formulas.update_rules import Form
 from tf2verify.diagnosis.rules.training.own_steps import (
   own_clipping,
   own_nesterov,
+  own_velocity,
   slot_starts,
 )
 from tf2verify.records.observation import Slices
@@ -200,6 +201,29 @@ class OwnNesterovTest(parameterized.TestCase):
     self.assertIsNone(self._cause(1.0, 1.0))
     self.assertIsNone(self._cause(1.0, 1.0, own=0.5))
     self.assertIsNone(self._cause(1.0, 0.0, own=0.5))
+
+
+class OwnVelocityTest(absltest.TestCase):
+  def _cause(self, rule, rates=(0.1, 0.05), own=0.9, clip=None):
+    settings = ('learning_rate', 0.1), ('momentum', 0.9), ('nesterov', 0.0)
+    form, more = Form('momentum', settings), {'count': 2, 'rates': rates, 'clip': clip}
+    tf1 = simulated.run('tf1', form, slots={'momentum': 0.0}, **more)
+    form = dataclasses.replace(form, rule=rule).replaced(momentum=own)
+    port = dataclasses.replace(simulated.run('tf2', form, **more), optimizers=())
+    return own_velocity(training_evidence(tf1, port, simulated.PAIRS, 2))
+
+  def test_rate_within(self):
+    for clip in (None, _clip('each', 0.2)):
+      found = self._cause('velocity', clip=clip)
+      self.assertIn("the momentum of the port's step holds each gradient times", found.text)
+      self.assertIn('changed from 0.1 to 0.05 before step 2', found.text)
+      self.assertTrue(found.is_proven)
+
+  def test_silent(self):
+    self.assertIsNone(self._cause('velocity', rates=(0.1, 0.1)))
+    self.assertIsNone(self._cause('momentum'))
+    self.assertIsNone(self._cause('momentum', own=0.5))
+    self.assertIsNone(self._cause('velocity', own=0.5))
 
 
 if __name__ == '__main__':

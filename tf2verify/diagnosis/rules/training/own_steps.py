@@ -6,6 +6,7 @@ start, or from gradients that are clipped differently.
 """
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -90,6 +91,41 @@ def own_nesterov(evidence: TrainingEvidence) -> Cause | None:
   return Cause(
     f'the step of the port is that of TF1 with {two}; TF1 ({found.record.name}) steps by {one}: '
     f'with the slot as it is after the step, move variables by rate * ({moved}) in the port',
+    explains=_EXPLAINED,
+    numbers=_numbers(known),
+  )
+
+
+def own_velocity(evidence: TrainingEvidence) -> Cause | None:
+  """Names momentum that holds each gradient times its own rate, which makes the port's step.
+
+  Until the rate changes it is TF1's momentum times that rate.
+  """
+  if evidence.number < 2 or len(evidence.tf1.optimizers) != 1 or evidence.tf2.optimizers:
+    return None
+  rate = evidence.steps[0].learning_rate
+  before = evidence.tf1.steps[evidence.number - 2].learning_rate
+  forms_of = forms(evidence.tf1.optimizers[0], rate)
+  form = next((one for one in forms_of if one.rule == _MOMENTUM_RULE), None)
+  if form is None or not rate or not before or math.isclose(rate, before, rel_tol=1e-6):
+    return None
+  factor = form.setting('momentum')
+  pairs = [pair for pair in evidence.moves if pair.differs]
+  known = [one for pair in pairs if (one := _with_gained(pair, factor)) is not None]
+  if len(known) < len(pairs) or not any(pair.differs_clearly for pair in known):
+    return None
+  for pair in known:
+    held = pair.tf1.slots.get(MOMENTUM)
+    if held is None or pair.tf1.gradient is None:
+      return None
+    if not pair.explains(-(factor * before * held + rate * pair.tf1.gradient), pair.tf2.update):
+      return None
+  return Cause(
+    "the momentum of the port's step holds each gradient times the learning rate of its own step "
+    f'(v = m·v + r·g, w -= v), that of TF1 ({evidence.tf1.optimizers[0].name}) the gradients alone '
+    f'(a = m·a + g, w -= r·a): the rate has changed from {number_text(before)} to '
+    f'{number_text(rate)} before step {evidence.number}; accumulate the gradient as it is, and '
+    'multiply by the rate where the variable is moved',
     explains=_EXPLAINED,
     numbers=_numbers(known),
   )
