@@ -51,6 +51,25 @@ class CountsThatTellTest(parameterized.TestCase):
     self.assertIn('at step count 20 by a factor of 0.857143 in TF1 and 0.7 in the port', text)
     self.assertIn('to 0.006 and 0.0049, and alike before: one side has a bound', text)
 
+  def test_a_bound_that_is_reached_later(self):
+    def falling(least, every=2):
+      return lambda count: max(0.01 * 0.5 ** (count // every), least)
+
+    text = later_rates(Asked(falling(0.001), falling(0.0)))
+    self.assertIn('TF1 is never less than 0.001, that of the port is 0.000625 at step count 8', text)
+    self.assertIn("bound the port's schedule by 0.001 too (tf.maximum", text)
+    text = later_rates(Asked(falling(0.0, 1), falling(0.0002, 1)))
+    self.assertIn('the port is never less than 0.0002, that of TF1 is', text)
+
+    def rising(most):
+      return lambda count: min(0.001 * (count + 1), most)
+
+    text = later_rates(Asked(rising(0.05), rising(1e9)))
+    self.assertIn('of TF1 is never more than 0.05, that of the port is 0.051 at step count 50', text)
+    # The other one ends as well.
+    self.assertNotIn('never', later_rates(Asked(rising(0.05), rising(0.07))))
+    self.assertNotIn('never', later_rates(Asked(falling(0.001), falling(0.0009))))
+
   def test_a_boundary_is_named(self):
     text = later_rates(Asked(_stairs(1000, 5000), _stairs(1500, 5000)))
     self.assertIn('at step counts 1,001 and 5,001 in TF1, and at 1,501 and 5,001 in the', text)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import Rates
+from tf2verify.diagnosis.rules.training.rate_bounds import later_bound
 from tf2verify.diagnosis.rules.wording import number_text
 
 _LAST = 10**7
@@ -111,22 +112,14 @@ def later_rates(rates: Rates) -> str:
     or _both_in_steps(*sides)
     or _boundaries(*sides)
     or _pace(*sides)
+    or _bound(rates, counts)
     or _ends(counts, tf1, tf2)
   )
 
 
 def first_apart(rates: Rates) -> str:
   """Returns from which count on two schedules differ that differ somewhere."""
-  counts = counts_that_tell(rates)
-  tf1, tf2 = rates(counts)
-  number = are_same(tf1, tf2).index(False)
-  low, high = (counts[number - 1] if number else -1), counts[number]
-  while high - low > 1:
-    middle = (low + high) // 2
-    ones, others = rates([middle])
-    # The greatest rate tells what is small.
-    same = are_same([*tf1, *ones], [*tf2, *others])[-1]
-    low, high = (middle, high) if same else (low, middle)
+  low, high = _apart_between(rates, counts_that_tell(rates))
   (one,), (other,) = rates([high])
   before = (
     f'are the same up to step count {low:,} and differ from there on'
@@ -137,6 +130,28 @@ def first_apart(rates: Rates) -> str:
     f'the learning rates {before}: {number_text(one)} in TF1 and {number_text(other)} in the port '
     f'at step count {high:,}: compare the formulas and settings of the schedules'
   )
+
+
+def _apart_between(rates: Rates, counts: Sequence[int]) -> tuple[int, int]:
+  """Returns the last count at which two schedules are the same, -1 for none, and the next one."""
+  tf1, tf2 = rates(counts)
+  number = are_same(tf1, tf2).index(False)
+  low, high = (counts[number - 1] if number else -1), counts[number]
+  while high - low > 1:
+    middle = (low + high) // 2
+    ones, others = rates([middle])
+    # The greatest rate tells what is small.
+    same = are_same([*tf1, *ones], [*tf2, *others])[-1]
+    low, high = (middle, high) if same else (low, middle)
+  return low, high
+
+
+def _bound(rates: Rates, counts: Sequence[int]) -> str:
+  """One of them stays at a bound beyond which the other one goes on."""
+  _, start = _apart_between(rates, counts)
+  counts = sorted({*counts, start})
+  tf1, tf2 = rates(counts)
+  return later_bound(tf1, tf2, counts.index(start), start)
 
 
 _MOST_SAMPLED = 24

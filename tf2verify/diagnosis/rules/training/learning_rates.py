@@ -7,6 +7,7 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.training.later_rates import COUNTS, later_rates
+from tf2verify.diagnosis.rules.training.rate_bounds import bound_text
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import About, Cause
@@ -313,7 +314,7 @@ def _constant(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvid
 def _bounded(tf1: Sequence[float], tf2: Sequence[float]) -> str:
   """Both fall, or rise, alike until one of them stays where it is, or at a bound just before."""
   first = _first_apart(tf1, tf2)
-  for bounded, free, sides in ((tf1, tf2, ('TF1', 'the port')), (tf2, tf1, ('the port', 'TF1'))):
+  for bounded, free in ((tf1, tf2), (tf2, tf1)):
     levels = _levels(free)
     beyond = [b - a for a, b in zip(bounded[first:], free[first:], strict=True)]
     is_one_way = all(one < 0 for one in beyond) or all(one > 0 for one in beyond)
@@ -321,17 +322,8 @@ def _bounded(tf1: Sequence[float], tf2: Sequence[float]) -> str:
       continue
     if _is_constant(free[first:]) and not _is_regular(levels):
       continue  # which of the two goes on as before is not seen
-    least, words = (True, 'less') if beyond[0] < 0 else (False, 'more')
-    bound, call = number_text(bounded[first]), 'tf.maximum' if least else 'tf.minimum'
-    remedy = (
-      f"bound the port's schedule by {bound} too ({call}, keras.ops.{call[3:]})"
-      if sides[0] == 'TF1'
-      else f'take the bound ({call}, or the end value of a schedule) from that of the port'
-    )
-    return (
-      f'the learning rate of {sides[0]} is never {words} than {bound}, that of {sides[1]} is '
-      f'{number_text(free[first])} at step {first + 1}, and the same before: {remedy}'
-    )
+    is_least, where = beyond[0] < 0, f'step {first + 1}'
+    return bound_text(is_least, bounded[first], bounded is tf1, free[first], where)
   return ''
 
 
