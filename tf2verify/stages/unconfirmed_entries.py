@@ -10,13 +10,18 @@ from tf2verify.relation.variable_uses import MAIN_OPS
 from tf2verify.stages.map_found import DerivedMap
 
 # What a wrong map looks like as well: gates in another order, a constant that is added to a bias.
-_OF_A_MAP = (GraphAspect.WIRING, GraphAspect.ORDER, GraphAspect.MISSING, GraphAspect.EXTRA)
+_OF_A_MAP = frozenset(
+  (GraphAspect.WIRING, GraphAspect.ORDER, GraphAspect.MISSING, GraphAspect.EXTRA)
+)
+# No other map makes the port agree where an operation of it does: it takes numbers as they are.
+_OF_NO_MAP = frozenset((GraphAspect.MISSING, GraphAspect.EXTRA))
 
 
 def with_map_note(derived: DerivedMap | None, tf1: OpGraph, diagnosis: Diagnosis) -> Diagnosis:
   """Returns a diagnosis that says if the map may be wrong instead of the port.
 
-  Only where the first divergence is none of an operation, an attribute or a constant.
+  Only where the first divergence is none of an operation, an attribute or a constant, and no
+  operation is proven to be missing or in excess there.
 
   Args:
     derived: the map; None where none was derived.
@@ -26,7 +31,9 @@ def with_map_note(derived: DerivedMap | None, tf1: OpGraph, diagnosis: Diagnosis
   if derived is None or derived.outputs_agree or not diagnosis.sources:
     return diagnosis
   first = diagnosis.sources[0]
-  if any(one.aspect not in _OF_A_MAP for one in first.differences):
+  aspects = {one.aspect for one in first.differences}
+  is_proven = any(cause.is_proven for cause in diagnosis.causes)
+  if aspects - _OF_A_MAP or (is_proven and aspects and aspects <= _OF_NO_MAP):
     return diagnosis
   near = _variables_before(tf1, first.tf1_op)
   doubtful = [

@@ -234,6 +234,37 @@ class OtherGradientsTest(parameterized.TestCase):
     for one in said:
       self.assertIn('what is added to kernel differs', one)
 
+  def test_elements_whose_gradient_is_rounding(self):
+    """Adam moves them by it as soon as it is far above the epsilon."""
+
+    def build(self, inputs, training):
+      net = v1.layers.dense(inputs, 3, use_bias=False, name='dense')
+      return net - tf.reduce_mean(net, 0, keepdims=True)
+
+    class Port(keras.Model):
+      def __init__(self):
+        super().__init__(name='port')
+        self.dense = keras.layers.Dense(3, use_bias=False, name='dense')
+
+      def call(self, inputs):
+        net = self.dense(inputs)
+        return net - tf.reduce_sum(net, 0) / tf.cast(tf.shape(net)[0], tf.float32)
+
+    def inputs(self):
+      found = tf2verify.normal_inputs((4, 5))
+      found[:, -1] = 0.5  # what the mean takes away
+      return found
+
+    hooks = {
+      'build_tf1_graph': build,
+      'make_tf2_layer': lambda _: Port(),
+      'make_inputs': inputs,
+      'make_tf1_optimizer': lambda _: v1.train.AdamOptimizer(0.01, epsilon=1e-6),
+      'tf2_loss': Normalized.tf2_loss,
+    }
+    found = self._found(lambda rate: keras.optimizers.Adam(rate, epsilon=1e-6), **hooks)
+    self.assertNotIn('at gradients that are', ' '.join(found))
+
   def test_a_momentum_of_zero_that_one_side_keeps_is_no_blind_spot(self):
     def make(self):
       return v1.train.RMSPropOptimizer(0.01, decay=0.95, epsilon=1e-6)

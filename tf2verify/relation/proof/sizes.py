@@ -174,5 +174,6 @@ def _length(terms: Terms, number: int) -> int | None:
     return _length(terms, term.inputs[place]) if place < len(term.inputs) else None
   if term.kind == 'TensorListReserve':
     found = terms.integers(term.inputs[1])
-    return found[0] if found else None
+    # One of no elements grows as it is written.
+    return found[0] if found and found[0] else None
   return None

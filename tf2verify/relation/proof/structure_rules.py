@@ -237,13 +237,35 @@ def _broadcast(op: Operation, shape: Shape) -> Sequence[int] | None:
 
 
 def resized(op: Operation) -> Sequence[int] | None:
-  """A resized image of one pixel, which is that pixel everywhere; of the size it has, itself."""
+  """A resized image that is a pixel everywhere, itself, or each pixel equally often."""
   shape = op.terms.shape(op.inputs[0])
   if shape is None or op.shape is None or op.terms.dtype(op.inputs[0]) != op.dtype:
     return None
   if shape[1:3] == op.shape[1:3]:
     return [op.inputs[0]]
-  return _broadcast(op, op.shape) if shape[1:3] == (1, 1) else None
+  if shape[1:3] == (1, 1):
+    return _broadcast(op, op.shape)
+  return _of_nearest(op, shape, op.shape) if op.op_type == 'ResizeNearestNeighbor' else None
+
+
+def _of_nearest(op: Operation, shape: Shape, result: Shape) -> Sequence[int] | None:
+  """Returns an image of which every pixel is repeated equally often; None for any other."""
+  if op.attributes.get('align_corners') or 0 in result:
+    return None
+  middle = 0.5 if op.attributes.get('half_pixel_centers') else 0.0
+  apart: list[int] = [shape[0]]
+  for before, after in zip(shape[1:3], result[1:3], strict=True):
+    # As the kernel does; from the middle of a pixel or not, it rounds to the same pixel then.
+    scale = np.float32(before) / np.float32(after)
+    places = np.floor((np.arange(after, dtype=np.float32) + np.float32(middle)) * scale)
+    if after % before or not np.array_equal(places, np.arange(after) // (after // before)):
+      return None
+    apart += [before, after // before]
+  apart.append(shape[3])
+  pixels = reshape(op.terms, op.inputs[0], (shape[0], shape[1], 1, shape[2], 1, shape[3]))
+  if not is_ring(op.dtype):
+    return None
+  return [reshape(op.terms, total(op.terms, [(pixels, 1)], op.dtype, tuple(apart)), result)]
 
 
 def reversed_(op: Operation) -> Sequence[int] | None:

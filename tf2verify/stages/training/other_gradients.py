@@ -88,17 +88,19 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float
       yield _of_state(alone[1])
     return
   ones, others = tf1.gradients(names), tf2.gradients(names)
-  layouts = step.tf2.layouts
+  layouts, telling = step.tf2.layouts, dict[str, np.ndarray]()
   for name in names:
     port = others[name] if name not in layouts else layouts[name].to_tf1(others[name])
     if _apart(ones[name], port, 0.0) > _SAME:
       return  # one side adds something to the gradient later, a decay, which is not to be scaled
+    telling[name] = _are_alike(ones[name], port)
   for factor in (1.0, *factors):
     one, other = tf1.added(names, factor), tf2.added(names, factor)
     for name in names:
       layout = step.tf2.layouts.get(name)
       port = other[name] if layout is None else layout.to_tf1(other[name])
-      apart = _apart(one[name], port, tf1.rounding(name))
+      where = telling[name] if telling[name].shape == one[name].shape == port.shape else ...
+      apart = _apart(one[name][where], port[where], tf1.rounding(name))
       if factor == 1.0 and apart > _SAME:
         return  # computed alone, the updates are not those of the step
       if factor != 1.0 and apart > _APART:
@@ -291,6 +293,17 @@ class _Side:
 
 def _scaled(value: np.ndarray, factor: float) -> np.ndarray:
   return np.asarray(value * factor).astype(value.dtype)
+
+
+def _are_alike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+  """Returns where two gradients are alike, each element by itself.
+
+  What is rounding would be scaled up as well, above what hides it: an epsilon.
+  """
+  if one.shape != other.shape:
+    return np.ones(one.shape, bool)
+  alike: np.ndarray = np.abs(one - other) <= _SAME * np.abs(one)
+  return alike
 
 
 def _apart(one: np.ndarray, other: np.ndarray, rounding: float) -> float:

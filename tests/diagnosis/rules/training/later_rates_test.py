@@ -56,7 +56,9 @@ class CountsThatTellTest(parameterized.TestCase):
       return lambda count: max(0.01 * 0.5 ** (count // every), least)
 
     text = later_rates(Asked(falling(0.001), falling(0.0)))
-    self.assertIn('TF1 is never less than 0.001, that of the port is 0.000625 at step count 8', text)
+    self.assertIn(
+      'TF1 is never less than 0.001, that of the port is 0.000625 at step count 8', text
+    )
     self.assertIn("bound the port's schedule by 0.001 too (tf.maximum", text)
     text = later_rates(Asked(falling(0.0, 1), falling(0.0002, 1)))
     self.assertIn('the port is never less than 0.0002, that of TF1 is', text)
@@ -65,7 +67,9 @@ class CountsThatTellTest(parameterized.TestCase):
       return lambda count: min(0.001 * (count + 1), most)
 
     text = later_rates(Asked(rising(0.05), rising(1e9)))
-    self.assertIn('of TF1 is never more than 0.05, that of the port is 0.051 at step count 50', text)
+    self.assertIn(
+      'of TF1 is never more than 0.05, that of the port is 0.051 at step count 50', text
+    )
     # The other one ends as well.
     self.assertNotIn('never', later_rates(Asked(rising(0.05), rising(0.07))))
     self.assertNotIn('never', later_rates(Asked(falling(0.001), falling(0.0009))))

@@ -140,6 +140,22 @@ class LearningRateTest(parameterized.TestCase):
     else:
       self.assertIsNone(cause(tf1, tf2))
 
+  def test_rate_that_is_zero_at_first(self):
+    text = cause([0.0], [0.08]).text
+    self.assertIn('differ from the first step on', text)
+    self.assertNotIn('inf', text)
+
+  def test_factor_of_one_step_that_later_ones_do_not_have(self):
+    def rates(counts):
+      return [0.1] * len(counts), [0.2 * 0.5**count for count in counts]
+
+    self.assertNotIn('at every step', cause([0.1], [0.2], rates=rates).text)
+
+    def twice(counts):
+      return [0.1 * 0.5**count for count in counts], [0.2 * 0.5**count for count in counts]
+
+    self.assertIn('at every step', cause([0.1], [0.2], rates=twice).text)
+
   def test_no_schedule_in_tf1(self):
     for counts, setting, words in (
       ([1, 2], 0.0, 'a number in place of a schedule'),

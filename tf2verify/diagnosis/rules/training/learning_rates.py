@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.training.later_rates import COUNTS, later_rates
+from tf2verify.diagnosis.rules.training.later_rates import COUNTS, later_rates, told
 from tf2verify.diagnosis.rules.training.rate_bounds import bound_text
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.accepted import Change, Changed
@@ -58,14 +58,23 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
 
 def _everywhere(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
   """What the schedules themselves tell, at any count of steps."""
-  ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
-  return '' if evidence.rates is None or _is_constant(ratios) else later_rates(evidence.rates)
+  if evidence.rates is None or _has_one_factor(tf1, tf2, evidence):
+    return ''
+  return later_rates(evidence.rates)
+
+
+def _has_one_factor(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> bool:
+  """Returns whether the port's rate is that of TF1 times a number, as far as both are known."""
+  further = ([], []) if evidence.rates is None else told(*evidence.rates(COUNTS))
+  pairs = zip([*tf1, *further[0]], [*tf2, *further[1]], strict=True)
+  ratios = [other / one if one else np.inf for one, other in pairs if one or other]
+  return bool(ratios) and bool(np.isfinite(ratios).all()) and _is_constant(ratios)
 
 
 def _argument(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
   """Names the arguments of the port's schedule of which each alone would make it that of TF1."""
-  ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
-  found = () if evidence.rates is None or _is_constant(ratios) else evidence.fitting_arguments()
+  is_factor = evidence.rates is None or _has_one_factor(tf1, tf2, evidence)
+  found = () if is_factor else evidence.fitting_arguments()
   if not found:
     return ''
   name, own, _ = found[0]
@@ -295,7 +304,7 @@ def _late_warmup(tf1: Sequence[float], tf2: Sequence[float]) -> str:
 
 def _constant(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
   ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
-  if not _is_constant(ratios):
+  if not _has_one_factor(tf1, tf2, evidence):
     return ''
   part = 'times' if ratios[0] > 1 else 'of'
   text = (
