@@ -101,13 +101,15 @@ def average(momentum, factor=1.0):
   return momentum + (1 - momentum) * factor * _BATCH
 
 
-def fused(size, image=(1, 1)):
-  """Returns a graph in which a moving average follows the variance of a fused batch norm."""
+def fused(size, image=(1, 1), names=('v',)):
+  """Returns a graph in which moving averages follow the variances of fused batch norms."""
   g = HandMade('tf1')
   x, scale = (g.input(np.ones(shape), str(shape)) for shape in ((size, *image, 4), (4,)))
-  position, _ = g.op('FusedBatchNormV3', 'norm', x, scale, outputs=3, shape=(4,))
-  before = g.variable('v', np.ones(4))
-  g.target('update of v', g.op('Sub', 'after', before, g.op('Sub', 'step', before, (position, 2))))
+  for name in names:
+    position, _ = g.op('FusedBatchNormV3', f'norm/{name}', x, scale, outputs=3, shape=(4,))
+    before = g.variable(name, np.ones(4))
+    step = g.op('Sub', f'step/{name}', before, (position, 2))
+    g.target(f'update of {name}', g.op('Sub', f'after/{name}', before, step))
   return g.graph()
 
 
@@ -761,6 +763,15 @@ class NearMissTest(parameterized.TestCase):
     ):
       found = evidence(differences=differences, states=[state_before], updates=[('v', 0, 1)])
       self.assertIn(words, _RULES['update_count'].explain(found).text)
+
+  def test_variances_that_are_within_the_tolerance_here(self):
+    one = state(np.ones(4), average(0.9, 8 / 7), average(0.9))
+    found = _RULES['biased_variance'].explain(averaged(one, tf1_graph=fused(8, names=('v', 'w'))))
+    self.assertEqual(found.change.places, ('v', 'w'))
+
+  def test_rounding_of_a_biased_variance_is_no_count(self):
+    one = state(np.ones(4), average(0.9, 8 / 7), average(0.9, 10620 / 10619))
+    self.assertIsNone(_RULES['variance_count'].explain(averaged(one, tf1_graph=fused(8))))
 
   def test_explicit_padding_counts_at_stride_two(self):
     found = attribute('Conv2D', 'padding', 'SAME', 'VALID', Standing.JOINT, _PAD)

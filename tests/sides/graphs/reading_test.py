@@ -8,6 +8,7 @@ from absl.testing import absltest
 
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, VARIABLE
 from tf2verify.sides.graphs.reading import GraphReader, Target, regularization_target
+from tf2verify.tensorflow_internals.graphs import set_input
 
 v1 = tf.compat.v1
 
@@ -44,6 +45,16 @@ class LeavesTest(absltest.TestCase):
     self.assertEqual(ops['sum/y'].constant, 2.0)
     self.assertEqual(ops['w'].outputs, (('float32', (3, 4)),))
     self.assertEqual(ops['output 0'].inputs, ((4, 0),))
+
+  def test_what_was_put_between_later(self):
+    with tf.Graph().as_default() as graph:
+      x = v1.placeholder(tf.float32, [3], name='x')
+      net = tf.subtract(x, tf.tanh(x, name='tanh'), name='sub')
+      made = tf.multiply(graph.get_tensor_by_name('tanh:0'), 2.0, name='twice')
+      set_input(net.op, 1, made)
+    ops = _by_name(_read(graph, [net]))
+    self.assertLen(ops['sub'].inputs, 2)
+    self.assertEqual([*ops].index('sub'), [*ops].index('twice') + 1)
 
   def test_reference_and_resource_variables_are_the_same_leaf(self):
     for use_resource in (False, True):

@@ -33,6 +33,7 @@ from tf2verify.diagnosis.patterns.normalizations import (
   epsilons,
   momentum_of,
 )
+from tf2verify.diagnosis.patterns.number_operands import number_operand
 from tf2verify.diagnosis.patterns.op_text import (
   SHAPING,
   SILENT_ATTRIBUTES,
@@ -350,8 +351,8 @@ class GraphComparison:
       ]
     expected = [entering.get(key) or self._partner(key, matched) for key in op.inputs]
     have = [None if is_number(self._tf2, key) else key for key in other.inputs]
-    if None in [e for e, h in zip(expected, have, strict=True) if h is not None]:
-      return []
+    if [e is None for e in expected] != [h is None for h in have]:
+      return number_operand((self._tf1, self._tf2), (tf1, tf2), expected, self._name(tf1))
     if op.op_type in _COMMUTATIVE and not any(map(operator.eq, expected, have)):
       turned = have[::-1]
       have = turned if any(map(operator.eq, expected, turned)) else have

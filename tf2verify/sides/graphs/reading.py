@@ -23,6 +23,7 @@ from tf2verify.reference.variables import static_shape
 from tf2verify.sides.graphs.constants import constant_of
 from tf2verify.sides.graphs.gradient_lines import with_forward_lines
 from tf2verify.sides.graphs.inlining import KEPT_CHOICE, shown_choice
+from tf2verify.sides.graphs.op_order import positions
 from tf2verify.sides.graphs.purity import is_pure
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.tensorflow_internals import graphs
@@ -144,7 +145,7 @@ class GraphReader:
     graph_def = graph.as_graph_def()
     self._nodes = {node.name: node for node in graph_def.node}
     self._library = {function.signature.name: function for function in graph_def.library.function}
-    self._position = {op.name: n for n, op in enumerate(graph.get_operations())}
+    self._position = positions(graph)
     self._records: list[OpRecord] = []
     self._index: dict[str, int] = {}
     self._depth: dict[str, int] = {}

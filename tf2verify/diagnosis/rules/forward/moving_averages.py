@@ -25,6 +25,9 @@ _STATE, _INFERENCE = 'state after the call', 'inference'
 _BESIDE = (_STATE, 'initial value', 'regularization loss')
 # By which a number of values, taken from N / (N - 1), may be off.
 _OFF = 0.05
+# Of the difference that a factor explains.
+_LEFT = 0.05
+_UPDATE = 'update of '
 # Likewise, of 1/N: nothing else may be hidden in it.
 _PREDICTED_SHARE = 0.01
 _LEAST_ELEMENTS = 4
@@ -87,7 +90,9 @@ def variance_count(evidence: FailedStage) -> Cause | None:
     if factor is None or output != _FUSED_VARIANCE or values is None or values < 2:
       continue
     of_biased = factor * values / (values - 1)
-    number = None if of_biased - 1 < 1 / _MOST else _whole(of_biased / (of_biased - 1))
+    # What is left of the difference by rounding is no share of the batch.
+    least = max(1 / _MOST, _LEFT * abs(factor - 1))
+    number = None if of_biased - 1 < least else _whole(of_biased / (of_biased - 1))
     if number is None or _is_near(number, values):
       continue
     return Cause(
@@ -102,9 +107,14 @@ def variance_count(evidence: FailedStage) -> Cause | None:
 
 
 def _biased_in_tf1(evidence: FailedStage) -> Change:
-  """Returns what predicts the port: TF1 with the biased variance in all averages that show it."""
+  """Returns what predicts the port: TF1 with the biased variance in the averages that show it, and those like them."""
   numbers = {state.name: _values(state, evidence) for state in evidence.states}
-  return Change(Changed.VARIANCE, places=tuple(n for n, number in numbers.items() if number))
+  shown = tuple(name for name, number in numbers.items() if number)
+  # Those of larger batches differ by less than is allowed here, and by more in another run.
+  targets = () if evidence.tf1_graph is None else evidence.tf1_graph.targets()
+  averages = (name.removeprefix(_UPDATE) for name in targets if name.startswith(_UPDATE))
+  further = (name for name in averages if _fused(name, evidence)[0] == _FUSED_VARIANCE)
+  return Change(Changed.VARIANCE, places=tuple(dict.fromkeys((*shown, *further))))
 
 
 def _values(state: StateEvidence, evidence: FailedStage) -> int | None:
@@ -241,6 +251,13 @@ def update_count(evidence: FailedStage) -> Cause | None:
       'layer, and let it own the update',
       seen,
     )
+  return _updated_more_often(evidence, updates[0], named, seen)
+
+
+def _updated_more_often(
+  evidence: FailedStage, update: tuple[str, int, int], named: str, seen: str
+) -> Cause:
+  variable, tf1, tf2 = update
   graph = evidence.tf2_graph if tf2 > tf1 else evidence.tf1_graph
   text = f'the two sides update {named} a different number of times in one call'
   same = None if graph is None else are_of_same_values(graph, variable)
