@@ -58,6 +58,21 @@ class OwnCountersTest(absltest.TestCase):
     self.assertTrue(verdict.passed, verdict.to_text())
     self.assertNotRegex(verdict.to_text(), 'does not depend on a step count|not compared')
 
+  def test_a_count_that_is_a_float_in_tf1(self):
+    class Floating(Counting):
+      def make_tf1_train_op(self, loss):
+        step = v1.Variable(1.0, name='global_step', trainable=False)
+        optimizer = v1.train.MomentumOptimizer(0.1 * 0.5 ** (step - 1.0), 0.9)
+        with tf.control_dependencies([optimizer.minimize(loss)]):
+          return step.assign_add(1.0)
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.SGD(Halving(0.0), momentum=0.9)
+
+    failure = tf2verify.verify(Floating, stages=['training_steps']).first_failure
+    self.assertNotIn('abandoned', failure.to_text())
+    self.assertIn('they agree until the learning rate changes', failure.to_text())
+
   def test_a_counter_beside_the_global_step_is_compared(self):
     """As in a model of two optimizers, each with a counter."""
 

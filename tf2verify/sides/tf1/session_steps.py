@@ -8,6 +8,7 @@ import numpy as np
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
+from tf2verify.reference.graph_ops import variables_behind
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.sessions import open_session
@@ -145,8 +146,16 @@ class SessionSteps:
     rate = self._train.learning_rate
     if rate is None:
       raise NotApplicable('the train op of TF1 tells no learning rate')
-    if not isinstance(rate, str) or self._train.global_step is None:
-      raise NotApplicable('the learning rate of TF1 does not depend on a step count')
+    if not isinstance(rate, str):
+      raise NotApplicable('the learning rate of TF1 is a number')
+    if self._train.global_step is None:
+      behind = variables_behind(self._built.graph.get_tensor_by_name(rate))
+      raise NotApplicable(
+        f'the learning rate of TF1 follows from {", ".join(behind[:3])}, and none of them is known '
+        'as the count of steps: use v1.train.get_or_create_global_step()'
+        if behind
+        else 'the learning rate of TF1 follows from no variable, or from what is fed'
+      )
     return self._rates(rate, counts)
 
   def further_rates(self, counts: Sequence[int]) -> list[list[float] | None]:

@@ -110,7 +110,8 @@ class EditableStep:
         laid_out[name] = layouts.to_tf2(owners[owner], value, constants=role == SHADOW)
     return self.starting_from(
       {
-        known.name: laid_out[known.name]
+        # A count of steps may be a float on one side.
+        known.name: laid_out[known.name].astype(known.value.dtype, copy=False)
         for known in self.step.variables.values()
         if known.name in laid_out and laid_out[known.name].shape == known.shape
       }
