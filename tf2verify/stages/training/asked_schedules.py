@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tf2verify.diagnosis.rules.training.later_rates import are_same
+from tf2verify.records.training import TrainingStep
 from tf2verify.sides.tf2.schedule_arguments import fitting_arguments
 from tf2verify.sides.tf2.schedules import Schedule
 
@@ -33,3 +34,26 @@ class AskedSchedule:
 
   def _counts(self, counts: Collection[int]) -> list[int]:
     return [max(self.of_port(n) + self.ahead, 0) for n in counts]
+
+
+def told_rate(tf1: TrainingStep, tf2: TrainingStep, tells_fewer: bool) -> float | None:
+  """Returns the learning rate of a step of the port that TF1's is to be compared with.
+
+  TF1 tells the rate of its first optimizer. If the port updates by another one first, the rate
+  of any of its updates may be that one; what each update does is compared by itself.
+
+  Args:
+    tf1: the step of TF1.
+    tf2: the same step of the port.
+    tells_fewer: whether the port has optimizers that are not known: none of the rates that are
+      told may be that one then.
+
+  Returns:
+    None where it is not known.
+  """
+  rate, wanted = tf2.learning_rate, tf1.learning_rate
+  if rate is None or wanted is None:
+    return rate
+  known = (rate, *tf2.further_rates)
+  found = next((r for r in known if all(are_same([wanted], [r]))), None)
+  return found if found is not None or tells_fewer else rate

@@ -23,7 +23,7 @@ from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
-from tf2verify.stages.training.asked_schedules import AskedSchedule
+from tf2verify.stages.training.asked_schedules import AskedSchedule, told_rate
 from tf2verify.stages.training.clipping_trials import (
   ClippingWatch,
   Factors,
@@ -243,13 +243,14 @@ class BothSides:
     """
     reference, port = self._sides
     schedules = port.schedules()
-    if port.optimizers == 1 or not schedules:
+    if (port.optimizers == 1 and not self._tells_fewer) or not schedules:
       return port.schedule()
     if self._nearest is None:
       wanted = reference.rates(COUNTS)
       found = [s.rates(COUNTS) for s in schedules]
       nearest = max(range(len(found)), key=lambda n: sum(are_same(wanted, found[n])))
-      if len(schedules) < port.optimizers and not all(are_same(wanted, found[nearest])):
+      tells_all = len(schedules) >= port.optimizers and not self._tells_fewer
+      if not tells_all and not all(are_same(wanted, found[nearest])):
         raise NotApplicable('an optimizer of the port does not tell its rate')
       self._nearest = nearest
     return schedules[self._nearest]
@@ -364,16 +365,13 @@ class BothSides:
     return one, self._as_paired(one, other)
 
   def _as_paired(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
-    """Returns a step of the port with the averages, and the learning rate, that tf1 tells of.
-
-    TF1 tells the rate of its first optimizer. If the port updates by another one first, the rate
-    of any of its updates may be that one; what each update does is compared by itself.
-    """
-    rate, wanted = other.learning_rate, one.learning_rate
-    if rate is not None and wanted is not None:
-      known = (rate, *other.further_rates)
-      rate = next((r for r in known if all(are_same([wanted], [r]))), rate)
+    """Returns a step of the port with the averages, and the learning rate, that tf1 tells of."""
+    rate = told_rate(one, other, self._tells_fewer)
     return dataclasses.replace(other, slots=self._with_shadows(other.slots), learning_rate=rate)
+
+  @property
+  def _tells_fewer(self) -> bool:
+    return len(self._sides[0].run().optimizers) > len(self._sides[1].run().optimizers)
 
   def _with_shadows(self, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
     found = self._shadows

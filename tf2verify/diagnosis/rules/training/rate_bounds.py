@@ -52,8 +52,11 @@ def later_bound(tf1: Sequence[float], tf2: Sequence[float], apart: int, count: i
     rest, bound = free[apart:], bounded[apart]
     is_least = rest[0] < bound
     changes = sum(a != b for a, b in itertools.pairwise(rest))
+    # One that never changes is a number in place of a schedule.
+    is_schedule = len(set(bounded[: apart + 1])) > 1
     if (
-      changes >= _LEAST_CHANGES
+      is_schedule
+      and changes >= _LEAST_CHANGES
       and np.allclose(bounded[apart:], bound, rtol=_CLOSE, atol=0.0)
       and all((rate < bound) == is_least and rate != bound for rate in rest)
       and all((rate >= bound) == is_least or rate == bound for rate in bounded[:apart])
