@@ -78,6 +78,27 @@ class StatesTest(parameterized.TestCase):
   def test_one_step_further(self):
     self.assertEqual(self._proof(0.9, start=2).tested, ('update of w',))
 
+  @parameterized.named_parameters(
+    ('less', lambda n: n < 2.0, True),
+    ('another bound', lambda n: n < 3.0, False),
+    ('at most two', lambda n: n <= 2.0, False),
+    ('between two counts', lambda n: n < 1.5, False),
+  )
+  def test_a_count_that_is_compared_as_a_float(self, is_less, is_proven):
+    def tf1(before):
+      rate = tf.where(before['count'] < 2, 0.5, 0.25)
+      return {'w': before['w'] - rate, 'count': before['count'] + 1}
+
+    def tf2(before):
+      rate = tf.where(is_less(tf.cast(before['count'], tf.float32)), 0.5, 0.25)
+      return {'w': before['w'] - rate, 'count': before['count'] + 1}
+
+    values = _numbers(w=np.ones(3, np.float32), count=np.int64(0))
+    graphs = _step('tf1', tf1, values), _step('tf2', tf2, values)
+    states = StepStates(*(states_of(graph, values, 0) for graph in graphs), {})
+    proof = prove(*graphs, {'w': ('float32', (3,))}, ['update of w'], states=states)
+    self.assertEqual(proof.tested, () if is_proven else ('update of w',))
+
   @parameterized.parameters((-0.1, -0.1, True), (-0.1, -0.2, False))
   def test_a_slot_in_another_unit(self, factor, rate, is_proven):
     def tf1(before):

@@ -193,6 +193,29 @@ class ConditionsTest(absltest.TestCase):
     self.assertIn('tf1 takes one branch of the condition at uniform_decisions_test.py:', said)
     self.assertNotIn('branch', self._said(of_variable=True))
 
+  def test_branch_that_a_constant_chooses(self):
+    """As the placeholder of the mode is written into a builder."""
+
+    def build(self, inputs, training):
+      found = v1.layers.dense(inputs, 4, name='d')
+      limit = v1.get_variable('limit', [], initializer=v1.zeros_initializer(), trainable=False)
+      mode = tf.constant(training)
+      return tf.cond(mode, lambda: tf.nn.relu6(found), lambda: tf.tanh(found)) + limit
+
+    class Port(keras.Model):
+      def __init__(self):
+        super().__init__(name='port')
+        self.d = keras.layers.Dense(4, name='d')
+        self.limit = self.add_weight(shape=(), initializer='zeros', trainable=False, name='limit')
+
+      def call(self, inputs, training=False):
+        found = self.d(inputs)
+        found = tf.minimum(tf.nn.relu(found), 6.0) if training else tf.tanh(found)
+        return found + tf.reduce_max(found) - tf.reduce_max(tf.sort(found)) + self.limit
+
+    said = self._said(build_tf1_graph=build, make_tf2_layer=lambda _: Port())
+    self.assertNotIn('branch', said)
+
 
 if __name__ == '__main__':
   absltest.main()

@@ -76,6 +76,20 @@ class UntakenBranchesTest(absltest.TestCase):
       self.assertIn('is false in all 3 steps', said)
       self.assertIn('untaken_branches_test.py:', said)
 
+  def test_branch_that_a_constant_chooses(self):
+    """As the placeholder of the mode is written into a train op."""
+
+    def train_op(self, loss):
+      step = v1.train.get_or_create_global_step()
+      trained = v1.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+      (kernel,) = v1.trainable_variables()
+      copy = v1.get_variable('copy', kernel.shape, trainable=False)
+      with tf.control_dependencies([trained]):
+        mode = tf.logical_not(tf.constant(True))
+        return tf.cond(mode, lambda: tf.group(copy.assign(kernel.read_value())), tf.no_op)
+
+    self.assertEqual(self._spots(make_tf1_train_op=train_op), [])
+
   def test_both_branches_are_taken(self):
     self.assertEqual(self._spots(every=2, every_in_port=2), [])
 

@@ -20,7 +20,7 @@ from tf2verify.relation.proof.polynomials import (
 )
 from tf2verify.relation.proof.reductions import reduced
 from tf2verify.relation.proof.shapes import reshape
-from tf2verify.relation.proof.states import STEPS, steps_as
+from tf2verify.relation.proof.states import counted_as
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 
@@ -246,27 +246,12 @@ def cast(op: Operation) -> Sequence[int] | None:
     return None
   if op.terms.dtype(op.inputs[0]) == op.dtype:
     return op.inputs
-  found = _steps_as(op) or masks.as_numbers(op)
+  counted = counted_as(op.terms, op.inputs[0], op.dtype)
+  found = masks.as_numbers(op) if counted is None else counted
   if found is not None:
     return [found]
   detail = bool(op.attributes.get('Truncate'))
   return [elementwise(op.terms, 'Cast', op.inputs, op.dtype, op.shape, detail)]
-
-
-def _steps_as(op: Operation) -> int | None:
-  """Returns a cast multiple of the steps taken, plus a number; None for anything else."""
-  terms, read = op.terms, op.inputs[0]
-  if op.shape != () or not is_ring(op.dtype) or not is_ring(terms.dtype(read)):
-    return None
-  found = polynomial(terms, read)
-  atoms = {atom for monomial in found for atom in monomial}
-  if any(terms[atom].kind != STEPS for atom in atoms) or not atoms:
-    return None
-  if any(len(monomial) > 1 or count != round(count) for monomial, count in found.items()):
-    return None
-  parts = [(steps_as(terms, op.dtype), count) for monomial, count in found.items() if monomial]
-  parts.append((_number(op, 1), found.get((), 0)))
-  return total(terms, parts, op.dtype, ())
 
 
 def floor_div(op: Operation) -> Sequence[int] | None:

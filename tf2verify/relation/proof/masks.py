@@ -10,6 +10,7 @@ from tf2verify.relation.proof.extremes import with_common_factor
 from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.polynomials import is_ring, product, total
 from tf2verify.relation.proof.shapes import reshape, source
+from tf2verify.relation.proof.states import whole_counts
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 
@@ -26,7 +27,8 @@ def equality(op: Operation) -> Sequence[int] | None:
       return None
   except ValueError:
     return None
-  same = elementwise(op.terms, 'Equal', op.inputs, op.dtype, op.shape, commutes=True)
+  operands = whole_counts(op.terms, op.inputs)
+  same = elementwise(op.terms, 'Equal', operands, op.dtype, op.shape, commutes=True)
   return [same] if op.op_type == 'Equal' else [_not(op.terms, same, op.shape)]
 
 
@@ -51,7 +53,7 @@ def less(op: Operation) -> Sequence[int] | None:
 
 def _compared(terms: Terms, kind: str, operands: Sequence[int], shape: Shape) -> int:
   """Returns a comparison: -x > -y is y > x, and 2x > 2y is x > y."""
-  factor, scaled = with_common_factor(terms, operands)
+  factor, scaled = with_common_factor(terms, whole_counts(terms, operands))
   return elementwise(terms, kind, scaled if factor > 0 else scaled[::-1], 'bool', shape)
 
 
@@ -64,9 +66,10 @@ def at_least(op: Operation) -> Sequence[int] | None:
   """`GreaterEqual`; of integers it is the negation of `Less`."""
   if op.shape is None or op.shapes() is None:
     return None
-  if any('int' not in op.terms.dtype(number) for number in op.inputs):
-    return [_compared(op.terms, op.op_type, op.inputs, op.shape)]
-  less = elementwise(op.terms, 'Greater', op.inputs[::-1], op.dtype, op.shape)
+  operands = whole_counts(op.terms, op.inputs)
+  if any('int' not in op.terms.dtype(number) for number in operands):
+    return [_compared(op.terms, op.op_type, operands, op.shape)]
+  less = _compared(op.terms, 'Greater', operands[::-1], op.shape)
   return [_not(op.terms, less, op.shape)]
 
 

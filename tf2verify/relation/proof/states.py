@@ -7,15 +7,17 @@ of n and the steps since. `inductive.py` finds such variables; here is what they
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tf2verify.relation.proof.elementwise import elementwise
-from tf2verify.relation.proof.polynomials import total
+from tf2verify.relation.proof.polynomials import is_ring, polynomial, total
 from tf2verify.relation.proof.terms import Terms
 
 STEPS = 'steps taken'
+# In which counts of steps are compared.
+_WHOLE = 'int64'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,3 +72,40 @@ def steps_as(terms: Terms, dtype: str) -> int:
 def _steps(terms: Terms, dtype: str, start: int) -> int:
   one = terms.constant(np.asarray(1, dtype), dtype)
   return total(terms, ((steps_as(terms, dtype), 1), (one, start)), dtype, ())
+
+
+def counted_as(terms: Terms, number: int, dtype: str) -> int | None:
+  """Returns a whole multiple of the steps taken, plus a whole number, in another dtype.
+
+  None for anything else.
+  """
+  if terms.shape(number) != () or not is_ring(dtype) or not is_ring(terms.dtype(number)):
+    return None
+  found = polynomial(terms, number)
+  atoms = {atom for monomial in found for atom in monomial}
+  if any(terms[atom].kind != STEPS for atom in atoms) or not atoms:
+    return None
+  if any(len(monomial) > 1 or count != round(count) for monomial, count in found.items()):
+    return None
+  kind = np.dtype('float32' if dtype in ('bfloat16', 'float16') else dtype)
+  parts = [(steps_as(terms, dtype), count) for monomial, count in found.items() if monomial]
+  parts.append((terms.constant(np.asarray(1, kind), dtype), found.get((), 0)))
+  return total(terms, parts, dtype, ())
+
+
+def whole_counts(terms: Terms, numbers: Sequence[int]) -> Sequence[int]:
+  """Returns what is compared, as integers where it is a count of steps and whole numbers.
+
+  One side counts in floats, of which each is a whole number as well.
+  """
+  counts = [counted_as(terms, number, _WHOLE) for number in numbers]
+  if not any(count is not None for count in counts):
+    return numbers
+  found: list[int] = []
+  for number, count in zip(numbers, counts, strict=True):
+    value = terms.single(number)
+    if count is None and (value is None or value % 1 != 0 or terms.shape(number) != ()):
+      return numbers
+    whole = terms.constant(np.asarray(value, _WHOLE), _WHOLE) if count is None else count
+    found.append(whole)
+  return found

@@ -6,8 +6,11 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.reference.graph_ops import op_name_of, reached
+from tf2verify.tensorflow_internals.graphs import op_definition
 
 v1 = tf.compat.v1
+
+_GIVEN = 'Placeholder'
 
 
 def behind(graph_def: Any, wanted: Sequence[str]) -> Any:
@@ -79,3 +82,19 @@ def _names(node: Any) -> Iterable[str]:
       for function in value.list.func:
         yield function.name
         yield from _names(function)
+
+
+def is_of_constants(graph_def: Any, name: str) -> bool:
+  """Returns whether an operation is computed from constants alone: from nothing that may change.
+
+  Args:
+    graph_def: the graph.
+    name: of the operation.
+  """
+  nodes = {node.name: node for node in graph_def.node}
+
+  def read(one: str) -> list[str]:
+    return [op_name_of(tensor) for tensor in nodes[one].input if not tensor.startswith('^')]
+
+  definitions = [(nodes[n].op, op_definition(nodes[n].op)) for n in reached([name], read)]
+  return not any(op == _GIVEN or known is None or known.is_stateful for op, known in definitions)

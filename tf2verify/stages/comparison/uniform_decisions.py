@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.patterns.known_values import is_of_constants
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.proof.proving import Proof
@@ -110,8 +111,8 @@ def _of_conditions(
     decided = runs[0].refetched([condition], {})
     if decided is None or decided[0].size != 1:
       continue
-    if roots(graph, [producer]) == OF_COUNTS:
-      continue  # what follows from counts of steps is compared at other counts
+    if roots(graph, [producer]) == OF_COUNTS or is_of_constants(graph, producer):
+      continue  # compared at other counts of steps; or in the other mode, which is another graph
     behind = sorted(graph.ancestors([producer], _OF_SHAPES))
     line = op.source.short if op.source is not None else op.name
     text = _OF_CONDITION.replace('{line}', line.replace('{', '{{').replace('}', '}}'))

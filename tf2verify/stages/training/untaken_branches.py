@@ -5,7 +5,9 @@ taken, the condition is the same each time, and neither side shows what its othe
 """
 
 from tf2verify.errors import NotApplicable
-from tf2verify.sides.graphs.step_run import writing_branches
+from tf2verify.reference.graph_ops import op_name_of
+from tf2verify.sides.graphs.extraction import is_of_constants
+from tf2verify.sides.graphs.step_run import StepGraph, writing_branches
 from tf2verify.stages.training.step_proof import RelatedStep
 
 _MOST = 3
@@ -28,6 +30,8 @@ def untaken_branches(step: RelatedStep, count: int) -> list[str]:
     for number in range(1, count + 1):
       graph = step.graphs.step_of_tf1(number)
       for name, truth in writing_branches(graph).items():
+        if _is_settled(graph, name):
+          continue
         taken.setdefault(name, set()).add(truth)
         lines[name] = graph.source_of(name)
   except NotApplicable:  # a recorded graph is not run here
@@ -41,3 +45,9 @@ def untaken_branches(step: RelatedStep, count: int) -> list[str]:
     'compared: take more steps (training_steps_to_take), until both branches are taken'
     for name, truth in same[:_MOST]
   ]
+
+
+def _is_settled(step: StepGraph, condition: str) -> bool:
+  """Returns whether a constant decides: the training mode, say; the other one is another graph."""
+  (node,) = (node for node in step.graph_def.node if node.name == condition)
+  return is_of_constants(step.graph_def, op_name_of(node.input[0]))

@@ -107,7 +107,7 @@ def variance_count(evidence: FailedStage) -> Cause | None:
 
 
 def _biased_in_tf1(evidence: FailedStage) -> Change:
-  """Returns what predicts the port: TF1 with the biased variance in the averages that show it, and those like them."""
+  """Returns what predicts the port: the biased variance where it shows, and in averages like it."""
   numbers = {state.name: _values(state, evidence) for state in evidence.states}
   shown = tuple(name for name, number in numbers.items() if number)
   # Those of larger batches differ by less than is allowed here, and by more in another run.
