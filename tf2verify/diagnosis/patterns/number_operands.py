@@ -34,15 +34,14 @@ def number_operand(
       continue
     if all(numbers):
       return []  # what another constant is, is said elsewhere
-    sides = zip(numbers, graphs, (key, own), strict=True)
-    texts = [number or tensor_text(graph, one) for number, graph, one in sides]
-    types = [
-      CONSTANT if number else graph.ops[one[0]].op_type
-      for number, graph, one in zip(numbers, graphs, (key, own), strict=True)
-    ]
-    what = ops[0].input_name(slot)
-    aspect = GraphAspect.WIRING
-    found.append(GraphDifference(aspect, name, ops[0].op_type, what, *texts, *types))
+    one, two = (
+      (number or tensor_text(graph, read), CONSTANT if number else graph.ops[read[0]].op_type)
+      for number, graph, read in zip(numbers, graphs, (key, own), strict=True)
+    )
+    what, aspect = ops[0].input_name(slot), GraphAspect.WIRING
+    found.append(
+      GraphDifference(aspect, name, ops[0].op_type, what, one[0], two[0], one[1], two[1])
+    )
   return found if len(found) == 1 else []
 
 

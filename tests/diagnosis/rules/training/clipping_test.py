@@ -115,6 +115,18 @@ class ClippingTest(parameterized.TestCase):
     self.assertIn('clip after elements are set to 0', cause(first, then).text)
     self.assertIsNone(cause(then, then))
 
+  def test_a_gradient_that_is_left_out_of_the_norm(self):
+    def apart(gradients):
+      kernel = gradients['kernel']
+      return {**gradients, 'kernel': kernel * min(1.0, 0.2 / np.linalg.norm(kernel))}
+
+    text = cause(joint(0.2), apart).text
+    self.assertIn('the port leaves bias out of it, applies them as they are', text)
+    self.assertIn('give all gradients to tf.clip_by_global_norm', text)
+    self.assertIn('TF1 leaves bias out of it', cause(apart, joint(0.2)).text)
+    other = cause(joint(0.3), apart)
+    self.assertNotIn('out of it', '' if other is None else other.text)
+
   def test_of_one_of_two_optimizers(self):
     tf1 = of_two(each(0.2), each(0.3))
     text = cause(tf1, of_two(each(0.2), values(0.1))).text

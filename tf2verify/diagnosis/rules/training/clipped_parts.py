@@ -1,5 +1,6 @@
-"""Variables that the port divides otherwise than TF1, each clipped by a norm of its own."""
+"""Gradients that are clipped in other groups than those of TF1."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +9,8 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed, number_text
-from tf2verify.numerics.gradient_clips import EACH, Clip, is_close, norm
+from tf2verify.numerics.gradient_clips import EACH, JOINT, Clip, is_close, norm, norm_of
+from tf2verify.records.observation import TensorRecord
 
 _Array = np.ndarray[Any, Any]
 # Relative: factors of elements that are nearer are one, but for rounding.
@@ -37,6 +39,56 @@ def own_parts(evidence: TrainingEvidence, clip: Clip) -> str:
     clip: of TF1.
   """
   return _told(_of_slots(evidence), clip) if clip.kind == EACH else ''
+
+
+def left_out_of_norm(evidence: TrainingEvidence, tf1: Clip | None, tf2: Clip | None) -> str:
+  """Returns that one side leaves gradients out of the global norm that the other one takes of all.
+
+  Args:
+    evidence: of a step.
+    tf1: how TF1 clips its gradients; None where no one way explains what it applies.
+    tf2: likewise, of the port.
+  """
+  whole = tf1 or tf2
+  if (tf1 is None) == (tf2 is None) or whole is None or whole.kind != JOINT:
+    return ''
+  step = evidence.steps[1 if tf1 is not None else 0]
+  left = _left_out(step.gradients, step.applied_gradients, whole.limit)
+  if not left:
+    return ''
+  named = sorted(evidence.by_tf1(left)) if tf1 is not None else sorted(left)
+  limit = number_text(float(f'{whole.limit:.2g}') if whole.is_round else whole.limit)
+  if tf1 is not None:
+    return (
+      f'TF1 scales all gradients by their global norm, to {limit}; the port leaves {listed(named)} '
+      'out of it, applies them as they are, and scales the others by the norm of these alone: give '
+      'all gradients to tf.clip_by_global_norm'
+    )
+  return (
+    f'the port scales all gradients by their global norm, to {limit}; TF1 leaves {listed(named)} '
+    'out of it, applies them as they are, and scales the others by the norm of these alone: give '
+    'only those to tf.clip_by_global_norm'
+  )
+
+
+def _left_out(
+  gradients: Sequence[TensorRecord], applied: Sequence[TensorRecord], limit: float
+) -> set[str]:
+  """Returns the gradients that are applied as they are, if the others are brought to a norm."""
+  after = {record.name: record.value for record in applied}
+  left, sizes, factors = set[str](), list[float](), list[float]()
+  for record in gradients:
+    value, size = after.get(record.name), norm_of(record)
+    if value is None or record.value is None or not size:
+      continue
+    if _same(record.value, value):
+      left.add(record.name)
+    else:
+      sizes.append(size)
+      factors.append(norm(value) / norm(record.value))
+  if not factors or max(factors) > min(factors) * (1 + _SAME):
+    return set()
+  return left if is_close(math.hypot(*sizes) * factors[0], limit) else set()
 
 
 def _told(found: Sequence[tuple[str, _Array, _Array]], clip: Clip) -> str:

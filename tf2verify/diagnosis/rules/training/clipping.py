@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.training.clipped_parts import other_parts
+from tf2verify.diagnosis.rules.training.clipped_parts import left_out_of_norm, other_parts
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.gradient_clips import (
   AFTER,
@@ -83,7 +83,7 @@ def clipping(evidence: TrainingEvidence) -> Cause | None:
     return None  # a norm is of all elements
   tf1, tf2 = (clip_of(step.gradients, step.applied_gradients) for step in evidence.steps)
   if tf1 is None or tf2 is None:
-    text = _of_those_that_differ(evidence)
+    text = left_out_of_norm(evidence, tf1, tf2) or _of_those_that_differ(evidence)
   elif tf1.is_like(tf2):
     text = _other_rows(evidence, tf1) or _made_dense(evidence, tf1) or other_parts(evidence, tf1)
   elif tf1.scales_like(tf2) and tf1.clears and tf2.clears:
