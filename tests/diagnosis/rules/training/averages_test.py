@@ -16,9 +16,9 @@ from tf2verify.records.training import Slot
 _FORM = Form('sgd', (('learning_rate', 0.1),))
 
 
-def averaged(side, decay, starts_after=False, starts_at=1.0):
+def averaged(side, decay, starts_after=False, starts_at=1.0, rates=None):
   """Returns a run with shadows; `decay` takes the count of steps."""
-  run = simulated.run(side, _FORM)
+  run = simulated.run(side, _FORM, rates=rates)
   shadows = {record.name: starts_at * record.value for record in run.values_before}
   slots = []
   for step in run.steps:
@@ -108,6 +108,17 @@ class MovingAverageTest(absltest.TestCase):
 
   def test_before_the_update(self):
     found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', _late_start))
+    self.assertIn('apply them after apply_gradients', found.text)
+
+  def test_before_the_first_update_of_all(self):
+    """As gradients are gathered in the first step."""
+    rates = [0.0, 0.1, 0.1]
+    found = cause(
+      averaged('tf1', lambda _: 0.9, rates=rates),
+      averaged('tf2', lambda number: 1.0 if number < 3 else 0.9, rates=rates),
+      number=2,
+    )
+    self.assertIn('after the first update the moving averages of the port are still', found.text)
     self.assertIn('apply them after apply_gradients', found.text)
 
   def test_in_no_step(self):

@@ -133,8 +133,9 @@ def moving_average(evidence: TrainingEvidence) -> Cause | None:
     f'TF1 (the decay in effect) and {number_text(other)} in the port'
   )
   ramp = {_ramp(evidence.number - 1), _ramp(evidence.number)}
-  # A few digits are all that a float32 average of float32 values shows.
-  if all(any(abs(found - known) <= _CLOSE for known in ramp) for found in (one, other)):
+  # Of steps that update nothing, as those that gather gradients, neither may count any.
+  counts = [n for n in range(evidence.number) if abs(_ramp(n) - min(one, other)) <= _CLOSE]
+  if counts and abs(_ramp(counts[0] + 1) - max(one, other)) <= _CLOSE:
     ahead = 'TF1' if one > other else 'the port'
     text += (
       ': both are min(decay, (1 + n) / (10 + n)), with an n = num_updates that is greater by 1 in '
@@ -158,7 +159,7 @@ def moving_average(evidence: TrainingEvidence) -> Cause | None:
 
 def _from_the_start(evidence: TrainingEvidence, one: float, other: float) -> Cause | None:
   """Names averages that start elsewhere, or are applied before the update, by their first step."""
-  if evidence.number > 1:
+  if not _is_first_move(evidence):
     return None
   if abs(other) <= _CLOSE:
     return Cause(
@@ -169,18 +170,29 @@ def _from_the_start(evidence: TrainingEvidence, one: float, other: float) -> Cau
     )
   if abs(other - 1) <= _CLOSE * abs(one - 1):
     return Cause(
-      'after the first step the moving averages of the port are still the values before it: they '
+      'after the first update the moving averages of the port are still the values before it: they '
       'are applied before the update, those of TF1 after it; apply them after apply_gradients',
       explains=(About.SHADOWS,),
     )
   if abs(one - 1) <= _CLOSE * abs(other - 1):
     return Cause(
-      'after the first step the moving averages of TF1 are still the values before it, those of '
+      'after the first update the moving averages of TF1 are still the values before it, those of '
       'the port are not: TF1 applies them before the update, or nothing orders the two; apply them '
       'before apply_gradients if the model in production has that',
       explains=(About.SHADOWS,),
     )
   return None
+
+
+def _is_first_move(evidence: TrainingEvidence) -> bool:
+  """Returns whether all averages are still their variables before a step: none has moved yet."""
+  if evidence.number == 1:
+    return True
+  run = evidence.tf1
+  before, _ = slots_around(run, evidence.number)
+  values, shadows = values_after(run, evidence.number - 1), shadows_of(before)
+  known = [(shadow, values[name]) for name, shadow in shadows.items() if name in values]
+  return bool(known) and all(np.allclose(*pair, rtol=1e-6, atol=0.0) for pair in known)
 
 
 def _zero_start(evidence: TrainingEvidence) -> Cause | None:
