@@ -4,12 +4,14 @@ import dataclasses
 from collections.abc import Collection, Sequence
 
 from tf2verify.records import rounds
-from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, OpRecord
+from tf2verify.records.op_graph import TARGET, VARIABLE, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Transplant
 
 # More than so many are not tried one by one.
 _FEW = 4
+# In the names of what writes of variables are taken apart into.
+_WRITTEN = '/formula/'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,3 +148,13 @@ def slots_of_readers(
     if not is_backward(graph.ops[reader]):
       slots.setdefault(reader, []).append(slot)
   return slots
+
+
+def gathers(graph: OpGraph, op: OpRecord) -> bool:
+  """Returns whether an operation is a write that adds to what a variable holds.
+
+  In steps of one batch, a part of a sum over several steps looks like what divides it: to leave it
+  out is no correction.
+  """
+  is_sum = op.op_type in ('AddV2', 'Add') and _WRITTEN in op.name
+  return is_sum and any(graph.ops[n].op_type == VARIABLE for n, _ in op.inputs)

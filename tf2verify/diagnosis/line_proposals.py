@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.code_lines import Line, Proposal
+from tf2verify.diagnosis.code_lines import Line, Proposal, gathers
 from tf2verify.diagnosis.draw_proposals import other_draws
 from tf2verify.diagnosis.insertions import Move, groups_of_a_type, insertions, moves, to_other_terms
 from tf2verify.diagnosis.number_orders import number_orders
@@ -248,6 +248,8 @@ class Proposals:
       if op_type in SHAPING or op_type not in self._extra:
         continue
       alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
+      if gathers(line.graph, line.graph.ops[alike[0]]):
+        continue
       for slot in range(2):
         if not all(_passes(line.graph, n, slot) for n in alike):
           continue

@@ -6,10 +6,16 @@ A gate that multiplies a product (`r * (h @ kernel)`) in place of what is multip
 
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.code_lines import Line, Proposal, each_time, runs_of_a_line
+from tf2verify.diagnosis.code_lines import Line, Proposal, each_time, gathers, runs_of_a_line
 from tf2verify.diagnosis.patterns.known_values import is_number
 from tf2verify.diagnosis.patterns.reads import text_with_line
-from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import (
+  TARGET,
+  Inserted,
+  NodeChange,
+  OpGraph,
+  TensorKey,
+)
 from tf2verify.relation.op_pairs import is_backward
 
 # What an operation does with two operands, as text.
@@ -59,6 +65,8 @@ def without_operands(line: Line, consumers: _Readers) -> Iterator[Proposal]:
   graph = line.graph
   for alike in runs_of_a_line(line, consumers):
     first = graph.ops[alike[0]]
+    if gathers(graph, first):
+      continue
     for kept in _kept(graph, alike):
       changes = tuple(
         NodeChange(graph.ops[n].name, op_type='Identity', reads=(kept,)) for n in alike

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from tf2verify.diagnosis.code_lines import gathers
 from tf2verify.diagnosis.patterns.op_text import op_text
 from tf2verify.diagnosis.update_part import Rewired, UpdatePart, Wiring
 from tf2verify.records.op_graph import CONSTANT, VARIABLE, OpGraph, TensorKey
@@ -70,7 +71,7 @@ class _Walk:
     at_end = self._readers(chain)
     like = tuple((*self._kind(n), slot) for n, slot in chain)
     readers = tuple((*self._kind(n), slot) for n, slot in self._inside(at_end)[:1])
-    if len(chain) <= _LONGEST_BLOCK and self._is_block(chain):
+    if len(chain) <= _LONGEST_BLOCK and self._is_block(chain) and not self._gathers(chain):
       yield ('without', like, readers), self._without(chain, at_end)
     for size in range(1, min(_LONGEST_BLOCK, len(chain) - 1) + 1):
       block, rest = chain[-size:], chain[:-size]
@@ -125,6 +126,9 @@ class _Walk:
     readers = self._inside(self._readers(block))
     leaves = not last or all(self._function(n) != last for n, _ in readers)
     return enters and leaves
+
+  def _gathers(self, chain: _Chain) -> bool:
+    return any(gathers(self._graph, self._graph.ops[n]) for n, _ in chain)
 
   def _function(self, position: int) -> str:
     """Returns the name of the call that makes an operation, where one line has several of one."""
