@@ -138,6 +138,13 @@ class AloneTest(absltest.TestCase):
     self.assertTrue(alone.other_batch)
     self.assertEqual((alone.outputs[''].shape, alone.labels[''].shape), ((1, 3), (1,)))
 
+  def test_a_number_beside_them(self):
+    """The weight of a term: it belongs to no example."""
+    weight = np.float32(0.25).reshape(())
+    alone = examples({'': LOGITS, 'weight': weight}, {'': CLASSES})['the first example alone']
+    self.assertEqual((alone.outputs[''].shape, alone.outputs['weight'].shape), ((1, 3), ()))
+    self.assertNotIn('the first example alone', examples({'weight': weight}, {'': CLASSES}))
+
   def test_other_leading_sizes(self):
     for labels in ({'': CLASSES[:2]}, {'.indices': CLASSES, '.dense_shape': CLASSES}):
       self.assertNotIn('the first example alone', examples({'': LOGITS}, labels))

@@ -251,7 +251,10 @@ def _first(
   """
   if not read:
     return None
-  sizes = {model.outputs[path].shape[:1] for path in read}
+  # A single number, the weight of a term say, is one for all examples.
+  sizes = {model.outputs[path].shape[:1] for path in read if model.outputs[path].ndim}
+  if not sizes:
+    return None
   sizes |= {label.shape[:1] for label in model.labels.values() if label.ndim}
   if len(sizes) != 1 or any(path.endswith(_SPARSE) for path in model.labels):
     return None

@@ -126,14 +126,17 @@ def loss_of_first(
   """Records the graph of the loss for the first example alone; None where there is none."""
   read = {path for path, _, _ in alone['gradients']}
   leaves, labels = _array_leaves(outputs), _array_leaves(recorder.options.labels)
-  sizes = {leaves[path].shape[:1] for path in read}
+  # A single number, the weight of a term say, is one for all examples.
+  sizes = {leaves[path].shape[:1] for path in read if leaves[path].ndim}
+  if not sizes:
+    return None
   sizes |= {label.shape[:1] for label in labels.values() if label.ndim}
   size = next(iter(sizes)) if len(sizes) == 1 else ()
   if not size or size[0] < 2 or any(path.endswith('.dense_shape') for path in labels):
     return None
 
   def first_output(path: str, leaf: Any) -> Any:
-    return leaf[:1] if path in read else leaf
+    return leaf[:1] if path in read and np.ndim(leaf) else leaf
 
   def first_label(_: str, leaf: Any) -> Any:
     return leaf[:1] if np.ndim(leaf) else leaf
