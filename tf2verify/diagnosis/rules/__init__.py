@@ -98,7 +98,7 @@ from tf2verify.diagnosis.rules.training.centering import centering
 from tf2verify.diagnosis.rules.training.clipped_slots import clipping_in_slots
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
-from tf2verify.diagnosis.rules.training.counts import count_of_steps
+from tf2verify.diagnosis.rules.training.counts import count_of_steps, counted_state
 from tf2verify.diagnosis.rules.training.decays import decayed_variables
 from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
@@ -241,6 +241,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('centering', TrainingEvidence, centering),
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),
+  Rule('counted_state', TrainingEvidence, counted_state),
   Rule('learning_rate', TrainingEvidence, learning_rate, predicted_by='training_steps'),
   Rule('called_again', TrainingEvidence, called_again),
   Rule('paced_otherwise', TrainingEvidence, paced_otherwise),

@@ -1,10 +1,14 @@
+import dataclasses
+
+import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.rules.training import simulated
 from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.diagnosis.formulas.update_rules import Form
-from tf2verify.diagnosis.rules.training.counts import count_of_steps
+from tf2verify.diagnosis.rules.training.counts import count_of_steps, counted_state
 from tf2verify.records.diagnosis import About
+from tf2verify.records.observation import TensorRecord
 
 _FORM = Form('sgd', (('learning_rate', 0.1),))
 
@@ -44,6 +48,30 @@ class CountTest(absltest.TestCase):
 
   def test_no_counter_is_no_cause(self):
     self.assertIsNone(cause([1, 2, 3], [None] * 3))
+
+
+class CountedStateTest(absltest.TestCase):
+  def cause(self, one, other, dtype=np.int64):
+    runs = []
+    for side, name, pace in (('tf1', 'step', one), ('tf2', 'model/steps', other)):
+      run = simulated.run(side, _FORM, 2)
+      counts = [TensorRecord(name, np.asarray(n * pace, dtype)) for n in range(3)]
+      variables = [(*step.variables, counts[step.number]) for step in run.steps]
+      run = simulated.with_steps(run, variables=variables)
+      runs.append(dataclasses.replace(run, values_before=(*run.values_before, counts[0])))
+    pairs = (*simulated.PAIRS, ('step', 'model/steps'))
+    return counted_state(training_evidence(*runs, pairs, 1))
+
+  def test_what_one_side_does_not_count(self):
+    found = self.cause(1, 0)
+    self.assertIn('each step of TF1 adds 1 to step, and that of the port leaves model/', found.text)
+    self.assertEqual(found.variables, ('step',))
+    self.assertIn('each step of the port adds 2 to model/steps', self.cause(0, 2).text)
+    self.assertIn('adds 1 to step in TF1, and 2 to model/steps', self.cause(1, 2).text)
+
+  def test_silent(self):
+    self.assertIsNone(self.cause(1, 1))
+    self.assertIsNone(self.cause(1, 0, np.float32))
 
 
 if __name__ == '__main__':

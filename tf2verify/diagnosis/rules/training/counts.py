@@ -3,6 +3,7 @@
 import itertools
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.rules.training.resting_averages import values_after
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
@@ -40,6 +41,36 @@ def count_of_steps(evidence: TrainingEvidence) -> Cause | None:
   if rates is None or len(set(rates[0])) > 1 or len(set(rates[1])) > 1:
     explains += [About.LEARNING_RATE, About.UPDATE]
   return Cause(text, explains=tuple(explains))
+
+
+def counted_state(evidence: TrainingEvidence) -> Cause | None:
+  """Names a variable of the model that counts, to which the port adds another number."""
+  for tf1, tf2 in evidence.pairs:
+    one, other = _added(evidence.tf1, evidence, tf1), _added(evidence.tf2, evidence, tf2)
+    if one is None or other is None or one == other:
+      continue
+    if not other:
+      text = (
+        f'each step of TF1 adds {one} to {tf1}, and that of the port leaves {tf2} as it is: add '
+        f'{one} to it in each step as well (assign_add)'
+      )
+    elif not one:
+      text = (
+        f'each step of the port adds {other} to {tf2}, and that of TF1 leaves {tf1} as it is: do '
+        'not count there, or find what counts in TF1'
+      )
+    else:
+      text = f'a step adds {one} to {tf1} in TF1, and {other} to {tf2} in the port: count alike'
+    return Cause(text, explains=(About.UPDATE,), variables=(tf1,))
+  return None
+
+
+def _added(run: TrainingRun, evidence: TrainingEvidence, name: str) -> int | None:
+  """Returns what the step adds to a whole number; None for any other variable."""
+  before, after = (values_after(run, evidence.number - back).get(name) for back in (1, 0))
+  if before is None or after is None or before.dtype.kind not in 'iu' or before.size != 1:
+    return None
+  return int(after.reshape(())) - int(before.reshape(()))
 
 
 def _stands_still(pace: int, rates: list[float]) -> bool:
