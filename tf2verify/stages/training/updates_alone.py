@@ -159,7 +159,8 @@ def _looked(case: CaseUnderTest, applied: bool) -> _Looked:
         causes = [*_causes(both, steps, number)]
         for further, other in enumerate(later, number + 1):
           causes += _causes(both, other, further, frozenset((_RATE,)))
-        known = {cause.text: cause for cause in causes}
+        # More steps tell more of one schedule.
+        known = {_RATE if cause.rule == _RATE else cause.text: cause for cause in causes}
         looked = None if applied else _inspection(runs, both, again, steps, (of_tf1, moved))
         return _Looked(found, (*penalties, *known.values()), number, looked)
   return _Looked(Comparison())
