@@ -119,6 +119,7 @@ class LearningRateTest(parameterized.TestCase):
     # A warm-up and a plateau that both have, and then another decay.
     ('plateau', [0.05, 0.1, 0.1, 0.094], [0.05, 0.1, 0.1, 0.093]),
     ('no_bound_that_is_seen', [0.1, 0.05, 0.03], [0.1, 0.05, 0.02]),
+    ('no_bound_of_one_rate', [0.0067, 0.0133, 0.02], [0.0067, 0.0133, 0.01525]),
   )
   def test_is_told_as_it_is(self, tf1, tf2):
     text = cause(tf1, tf2).text

@@ -17,6 +17,8 @@ _CLOSE = 1e-5
 # Of the rates at every second step, say, in as many steps as that needs.
 _LEAST_KNOWN = 3
 _SHOWN = 4
+# Steps beyond a bound.
+_LEAST_BEYOND = 2
 # Of the optimizers of Keras; TF1 has a default for Adam (0.001) and Adadelta alone.
 _DEFAULT_OF_SGD, _DEFAULT = 0.01, 0.001
 
@@ -329,6 +331,8 @@ def _bounded(tf1: Sequence[float], tf2: Sequence[float]) -> str:
     is_one_way = all(one < 0 for one in beyond) or all(one > 0 for one in beyond)
     if not first or len(levels) < 3 or not is_one_way or not _is_constant(bounded[first:]):
       continue
+    if len(beyond) < _LEAST_BEYOND and not same(bounded[first - 1 : first], bounded[first:]):
+      continue  # a single rate stays nowhere
     if _is_constant(free[first:]) and not _is_regular(levels):
       continue  # which of the two goes on as before is not seen
     is_least, where = beyond[0] < 0, f'step {first + 1}'

@@ -107,8 +107,10 @@ def own_velocity(evidence: TrainingEvidence) -> Cause | None:
   before = evidence.tf1.steps[evidence.number - 2].learning_rate
   forms_of = forms(evidence.tf1.optimizers[0], rate)
   form = next((one for one in forms_of if one.rule == _MOMENTUM_RULE), None)
-  if form is None or not rate or not before or math.isclose(rate, before, rel_tol=1e-6):
+  if form is None or form.setting('nesterov') or not rate or not before:
     return None
+  if math.isclose(rate, before, rel_tol=1e-6):
+    return None  # both are the same
   factor = form.setting('momentum')
   pairs = [pair for pair in evidence.moves if pair.differs]
   known = [one for pair in pairs if (one := _with_gained(pair, factor)) is not None]
