@@ -224,6 +224,21 @@ class NewCaseTest(parameterized.TestCase):
     self.assertIn('# def make_tf1_train_op(self, loss):\n#   return train_op(loss)\n', text)
     self.assertNotIn('make_tf1_optimizer', text)
 
+  def test_losses_and_optimizers_are_those_of_the_module(self):
+    text = optional_hooks_of(self._source(_RUNS_BESIDE, 'rate'))
+    self.assertIn('#   loss = tf.keras.losses.MeanSquaredError()\n', text)
+    self.assertIn('#   return tf.keras.optimizers.Adam(1e-3, epsilon=1e-8)\n', text)
+    text = _RUNS_BESIDE.replace('mean_squared_error', 'hinge_loss')
+    text = text.replace('AdamOptimizer()', 'AdagradOptimizer(learning_rate=0.1)')
+    text = optional_hooks_of(self._source(text, 'rate'))
+    self.assertIn('#   loss = tf.keras.losses.Hinge()\n', text)
+    self.assertIn('Adagrad(0.1, initial_accumulator_value=0.1, epsilon=0.0)\n', text)
+    # In the function of the model itself.
+    trained = 'def network(x):\n  tf.train.MomentumOptimizer(rate, 0.9).minimize(x)\n  return x\n'
+    text = optional_hooks_of(self._source(trained))
+    self.assertIn('#   return tf.compat.v1.train.MomentumOptimizer(1e-3, momentum=0.9)\n', text)
+    self.assertIn('#   return tf.keras.optimizers.SGD(1e-3, momentum=0.9)\n', text)
+
   @parameterized.parameters(
     'def loss_fn(logits, labels, weights):\n  pass',  # of what nobody passes
     'def loss_fn(a, b):\n  pass',

@@ -3,6 +3,7 @@
 import ast
 import re
 
+from tf2verify.commands.tf1_equivalents import loss_like, optimizer_like
 from tf2verify.commands.tf1_source import Tf1Source
 
 _LABELS = re.compile(r'(^|_)(labels?|targets?|y_true|truth)(_|\d*$)')
@@ -21,13 +22,13 @@ _LOSSES = """
 #   return {tf1_loss}
 #
 # def tf2_loss(self, outputs, labels):
-#   loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+#   loss = {tf2_loss}
 #   return loss(labels, outputs)
 #
 """
 _OPTIMIZER = """
 # def make_tf1_optimizer(self):
-#   return tf.compat.v1.train.AdamOptimizer(1e-3)
+#   return {tf1_optimizer}
 #
 """
 _TRAIN_OP = """
@@ -37,12 +38,19 @@ _TRAIN_OP = """
 """
 _END = """
 # def make_tf2_optimizer(self):
-#   return tf.keras.optimizers.Adam(1e-3, epsilon=1e-8)
+#   return {tf2_optimizer}
 #
 # def tf1_checkpoint(self):
 #   return 'model.ckpt-1000'
 """
-_DEFAULT_LOSS = 'tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, outputs)'
+_DEFAULT_LOSSES = (
+  'tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, outputs)',
+  'tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)',
+)
+_DEFAULT_OPTIMIZERS = (
+  'tf.compat.v1.train.AdamOptimizer(1e-3)',
+  'tf.keras.optimizers.Adam(1e-3, epsilon=1e-8)',
+)
 
 
 def optional_hooks_of(source: Tf1Source) -> str:
@@ -51,9 +59,28 @@ def optional_hooks_of(source: Tf1Source) -> str:
   They call the loss and the train op of the module, where it has functions that look like them.
   """
   loss, train_op = _calls(source)
-  parts = (_START, _LOSSES.format(tf1_loss=loss or _DEFAULT_LOSS))
-  training = _TRAIN_OP.format(train_op=train_op) if train_op else _OPTIMIZER
-  return ''.join(part.lstrip('\n') for part in (*parts, training, _END))
+  # Of the whole module, if the function that is called has none: it may call another one.
+  like = loss_like(_function(source, loss)) or loss_like(source.tree)
+  tf1, tf2 = optimizer_like(_function(source, train_op))
+  if not tf1:
+    tf1, tf2 = optimizer_like(source.tree)
+  if not tf1:
+    tf1, tf2 = _DEFAULT_OPTIMIZERS
+  losses = _LOSSES.format(
+    tf1_loss=loss or _DEFAULT_LOSSES[0], tf2_loss=(loss and like) or _DEFAULT_LOSSES[1]
+  )
+  training = (
+    _TRAIN_OP.format(train_op=train_op) if train_op else _OPTIMIZER.format(tf1_optimizer=tf1)
+  )
+  parts = _START, losses, training, _END.format(tf2_optimizer=tf2)
+  return ''.join(part.lstrip('\n') for part in parts)
+
+
+def _function(source: Tf1Source, call: str) -> ast.AST:
+  """Returns the function that a call is of; of '' an empty module."""
+  name = call.partition('(')[0]
+  found = (node for node in source.tree.body if getattr(node, 'name', None) == name and name)
+  return next(found, ast.Module([], []))
 
 
 def called_by_hooks(source: Tf1Source) -> list[str]:
