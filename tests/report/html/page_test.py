@@ -238,7 +238,7 @@ class RequirementsTest(absltest.TestCase):
       mock.patch.object(page.importlib.util, 'find_spec', return_value=None),
       self.assertRaisesRegex(
         EnvironmentProblem,
-        r"--html needs jinja2 and matplotlib, which .*: pip install 'tf2verify\[report\]'",
+        r"an HTML report needs jinja2 and matplotlib, which .*: pip install 'tf2verify\[report\]'",
       ),
     ):
       page.page([])

@@ -109,7 +109,7 @@ def require() -> None:
   missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
   if missing:
     raise EnvironmentProblem(
-      f'--html needs {" and ".join(missing)}, which this Python does not have: '
+      f'an HTML report needs {" and ".join(missing)}, which this Python does not have: '
       "pip install 'tf2verify[report]'"
     )
 
