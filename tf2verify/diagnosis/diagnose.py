@@ -48,7 +48,13 @@ _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
 _OF_STOPS = ('stop_gradient', 'label_gradient')
 # Rules that say what the numbers of a loss, or of a step, do not.
-_OF_GRAPHS = ('outer_broadcast', 'clipped_logits', 'inference_in_step', 'stopped_output')
+_OF_GRAPHS = (
+  'outer_broadcast',
+  'clipped_logits',
+  'inference_in_step',
+  'batch_norm_mode',
+  'stopped_output',
+)
 _OF_CALLS = 'inference_in_step'
 # Stages in which what differs may be gradients alone.
 _WITH_GRADIENTS = ('gradients', 'loss')
