@@ -27,6 +27,8 @@ _SAID = {
 }
 _COMMUTATIVE = ('Mul', 'AddV2')
 _FLOAT = 'float32'
+# Operations between the two places of one that is moved back, and places that are looked at.
+_FARTHEST, _MOST_WAYS = 5, 24
 _Readers = Sequence[Sequence[tuple[int, int]]]
 
 
@@ -42,10 +44,11 @@ def operand_moves(line: Line, consumers: _Readers) -> Iterator[Proposal]:
     # The first round of a loop reads what the loop is given.
     shown = alike[min(1, len(alike) - 1)]
     for kept in _kept(graph, alike):
-      before = graph.ops[shown].inputs[kept][0]
-      for slot, key in enumerate(graph.ops[before].inputs):
-        moved = [_before(graph, consumers, n, kept, slot) for n in alike]
+      for way in _ways(graph, consumers, shown, kept):
+        moved = [_before(graph, consumers, n, kept, way) for n in alike]
         if all(moved):
+          before = _neighbor(graph, shown, (kept, *way[:-1]))
+          key = graph.ops[before].inputs[way[-1]]
           to = f'to {text_with_line(graph, key)} before {text_with_line(graph, (before, 0))}'
           yield _told(graph, alike, shown, kept, [c for one in moved for c in one], to)
       moved = [_after(graph, consumers, n, kept) for n in alike]
@@ -96,20 +99,62 @@ def _has_shape_of(graph: OpGraph, position: int, kept: int) -> bool:
   return op.outputs[0][0] == _FLOAT and graph.ops[key[0]].outputs[key[1]] == op.outputs[0]
 
 
-def _before(
-  graph: OpGraph, consumers: _Readers, position: int, kept: int, slot: int
-) -> list[NodeChange]:
-  """Returns what has an operation done to an input of what it reads; nothing where it cannot be."""
+def _ways(
+  graph: OpGraph, consumers: _Readers, position: int, kept: int
+) -> Iterator[tuple[int, ...]]:
+  """Yields ways back to what is read, by the number of an input at each operation, nearest first.
+
+  Past several operations, as from behind an activation to one of the tensors that are joined.
+  """
+  pending: list[tuple[int, ...]] = [(kept,)]
+  found = 0
+  while pending:
+    way = pending.pop(0)
+    near = _neighbor(graph, position, way)
+    if not _passes_alone(graph, consumers, near):
+      continue
+    for slot in range(len(graph.ops[near].inputs)):
+      if found == _MOST_WAYS:
+        return
+      found += 1
+      yield (*way[1:], slot)
+      if len(way) < _FARTHEST:
+        pending.append((*way, slot))
+
+
+def _neighbor(graph: OpGraph, position: int, way: Sequence[int]) -> int:
+  for slot in way:
+    position = graph.ops[position].inputs[slot][0]
+  return position
+
+
+def _passes_alone(graph: OpGraph, consumers: _Readers, position: int) -> bool:
+  """Returns whether an operation yields one tensor, which one operation reads."""
   op = graph.ops[position]
-  (producer, _), other = op.inputs[kept], op.inputs[1 - kept]
-  neighbor = graph.ops[producer]
-  if neighbor.is_leaf or slot >= len(neighbor.inputs) or len(neighbor.outputs) != 1:
+  one = len({n for n, _ in _forward(graph, consumers, position)}) == 1
+  return one and not op.is_leaf and len(op.outputs) == 1
+
+
+def _before(
+  graph: OpGraph, consumers: _Readers, position: int, kept: int, way: Sequence[int]
+) -> list[NodeChange]:
+  """Returns what has an operation done to what it reads, or that is from; nothing if it cannot."""
+  op = graph.ops[position]
+  other, near = op.inputs[1 - kept], position
+  for step in (kept, *way[:-1]):
+    if step >= len(graph.ops[near].inputs):
+      return []
+    near = graph.ops[near].inputs[step][0]
+    if not _passes_alone(graph, consumers, near):
+      return []
+  neighbor, slot = graph.ops[near], way[-1]
+  if slot >= len(neighbor.inputs) or is_number(graph, neighbor.inputs[slot]):
     return []
-  readers = _forward(graph, consumers, producer)
-  if {n for n, _ in readers} != {position} or is_number(graph, neighbor.inputs[slot]):
+  key = neighbor.inputs[slot]
+  if not _fits(graph, key, other) or _is_behind(graph, other, near):
     return []
-  if not _fits(graph, neighbor.inputs[slot], other) or _is_behind(graph, other, producer):
-    return []
+  if len(way) > 1 and graph.ops[key[0]].outputs[key[1]] != op.outputs[0]:
+    return []  # too many would fit
   put = Inserted(slot, op.op_type, tensor=graph.tensor(other))
   return [
     NodeChange(op.name, op_type='Identity', reads=(kept,)),
