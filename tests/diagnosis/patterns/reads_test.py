@@ -5,7 +5,7 @@ from absl.testing import absltest
 
 from tests.diagnosis.hand_made import HandMade
 from tf2verify.diagnosis.divergence.regions import region_pair
-from tf2verify.diagnosis.patterns.reads import with_reads
+from tf2verify.diagnosis.patterns.reads import tensor_text, with_reads
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.relation.op_pairs import Pairing
 
@@ -95,6 +95,20 @@ class WithReadsTest(absltest.TestCase):
     pair = region_pair(pairing, end, pairing.tf2_of[end])
     (known,) = with_reads(pairing.tf1, pairing.tf2, pair, [], [_UNMATCHED])
     self.assertEqual(known.tf2, 'a second update of mean')
+
+  def test_what_a_count_is_called(self):
+    g = HandMade('tf2')
+    steps, one = g.variable('steps', np.int64(3)), g.constant(np.int64(1), 'one')
+    after = g.op('AddV2', 'Add', steps, one, compute=np.add)
+    cast, other = (
+      g.op('Cast', name, key, compute=np.float32) for name, key in (('a', after), ('b', steps))
+    )
+    sum_of_two = g.op('AddV2', 'c', cast, other)
+    graph = g.graph()
+    self.assertEqual(tensor_text(graph, after), 'Add (variable steps + 1)')
+    self.assertEqual(tensor_text(graph, cast), 'a (Cast of variable steps + 1)')
+    self.assertEqual(tensor_text(graph, other), 'b (Cast of variable steps)')
+    self.assertEqual(tensor_text(graph, sum_of_two), 'c')
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
   CONSTANT,
@@ -21,6 +22,7 @@ _ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'}
 # Of more operations than these it is said first what they lead to.
 _MANY = 6
 _UPDATE = 'update of '
+_ADDING, _BOTH = {'AddV2': '+', 'Add': '+', 'Sub': '-'}, 2
 _CHOICES = frozenset({'Select', 'SelectV2'})
 _VERBS = {
   'Add': 'adds',
@@ -240,7 +242,28 @@ def tensor_text(graph: OpGraph, key: TensorKey) -> str:
   if op.op_type == 'variable':
     return f'variable {op.name}'
   number = f', output {key[1]}' if len(op.tensors) > 1 else ''
-  return f'{op.name}{number}'
+  of = _of_variable(graph, key)
+  return f'{op.name} ({of})' if of else f'{op.name}{number}'
+
+
+def _of_variable(graph: OpGraph, key: TensorKey) -> str:
+  """Returns what a cast of a variable, or a count before or after a step, is of; '' for others.
+
+  Its own name says nothing.
+  """
+  op = graph.ops[key[0]]
+  if op.op_type in (INPUT, VARIABLE):
+    return tensor_text(graph, key)
+  if op.op_type == 'Cast':
+    of = _of_variable(graph, op.inputs[0])
+    return f'Cast of {of}' if of and not of.startswith('Cast') else ''
+  if op.op_type not in _ADDING or len(op.inputs) != _BOTH:
+    return ''
+  reads, other = (graph.ops[producer] for producer, _ in op.inputs)
+  added = known_value(graph, op.inputs[1][0])
+  if reads.op_type != VARIABLE or other.op_type == VARIABLE or added is None or added.size != 1:
+    return ''
+  return f'{tensor_text(graph, op.inputs[0])} {_ADDING[op.op_type]} {added.reshape(())}'
 
 
 def text_with_line(graph: OpGraph, key: TensorKey) -> str:
