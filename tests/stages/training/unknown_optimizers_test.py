@@ -91,34 +91,6 @@ class UnknownOptimizersTest(absltest.TestCase):
       wrong = [known.tf1_subject for known in failure.differences if known.quantity == 'update']
       self.assertIn(name, wrong)
 
-  def test_one_optimizer_for_two_of_one_rate_is_compared(self):
-    def train_op(self, loss):
-      parts = v1.trainable_variables('wide'), v1.trainable_variables('hidden|deep')
-      return tf.group(
-        *(v1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=part) for part in parts)
-      )
-
-    def step(self, layer, inputs, labels, optimizer):
-      with tf.GradientTape() as tape:
-        loss = self.tf2_loss(layer(inputs), labels)
-      variables = layer.trainable_variables
-      optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-      return loss
-
-    schedules = keras.optimizers.schedules
-    for rate, passes in (
-      (0.1, True),
-      (schedules.PiecewiseConstantDecay([999], [0.1, 0.01]), False),
-    ):
-      hooks = {
-        'make_tf1_train_op': train_op,
-        'make_tf2_optimizer': lambda _, rate=rate: keras.optimizers.SGD(rate),
-        'tf2_train_step': step,
-      }
-      verdict = tf2verify.verify(type('Case', (WideAndDeep,), hooks), stages=['training_steps'])
-      with self.subTest(passes=passes):
-        self.assertEqual(verdict.passed, passes, verdict.to_text())
-
 
 if __name__ == '__main__':
   absltest.main()

@@ -23,7 +23,7 @@ from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
-from tf2verify.stages.training.asked_schedules import AskedSchedule, may_be_of_another, told_rate
+from tf2verify.stages.training.asked_schedules import AskedSchedule, told_rate
 from tf2verify.stages.training.clipping_trials import (
   ClippingWatch,
   Factors,
@@ -249,9 +249,8 @@ class BothSides:
       wanted = reference.rates(COUNTS)
       found = [s.rates(COUNTS) for s in schedules]
       nearest = max(range(len(found)), key=lambda n: sum(are_same(wanted, found[n])))
-      others = reference.further_rates(COUNTS) if self._tells_fewer else ()
-      hides = len(schedules) < port.optimizers or may_be_of_another(found[nearest], others)
-      if hides and not all(are_same(wanted, found[nearest])):
+      tells_all = len(schedules) >= port.optimizers and not self._tells_fewer
+      if not tells_all and not all(are_same(wanted, found[nearest])):
         raise NotApplicable('an optimizer of the port does not tell its rate')
       self._nearest = nearest
     return schedules[self._nearest]
@@ -367,8 +366,7 @@ class BothSides:
 
   def _as_paired(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
     """Returns a step of the port with the averages, and the learning rate, that tf1 tells of."""
-    further = self._sides[0].further_rates if self._tells_fewer else None
-    rate = told_rate(one, other, further)
+    rate = told_rate(one, other, self._tells_fewer)
     return dataclasses.replace(other, slots=self._with_shadows(other.slots), learning_rate=rate)
 
   @property
