@@ -91,6 +91,55 @@ class UnknownOptimizersTest(absltest.TestCase):
       wrong = [known.tf1_subject for known in failure.differences if known.quantity == 'update']
       self.assertIn(name, wrong)
 
+  def test_one_optimizer_for_two_of_one_rate_is_compared(self):
+    def constant(self, loss):
+      parts = v1.trainable_variables('wide'), v1.trainable_variables('hidden|deep')
+      return tf.group(
+        *(v1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=part) for part in parts)
+      )
+
+    def later(self, loss, counts=True):
+      count = v1.train.get_or_create_global_step()
+
+      def step(scope, counted=None):
+        rate = v1.train.piecewise_constant(count, [999], [0.1, 0.01])
+        parts = v1.trainable_variables(scope)
+        return v1.train.GradientDescentOptimizer(rate).minimize(loss, counted, var_list=parts)
+
+      first = step('wide')
+      with tf.control_dependencies([first]):
+        return step('hidden|deep', count if counts else None)
+
+    def uncounted(self, loss):
+      return later(self, loss, counts=False)
+
+    def step(self, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = self.tf2_loss(layer(inputs), labels)
+      variables = layer.trainable_variables
+      optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+      return loss
+
+    schedules = keras.optimizers.schedules
+    decay = schedules.PiecewiseConstantDecay([999], [0.1, 0.01])
+    for train_op, rate, passes, said in (
+      (constant, 0.1, True, ''),
+      (constant, decay, False, 'the learning rates of TF1 are constant'),
+      (later, decay, True, ''),
+      (later, 0.1, False, 'end at different values: 0.01 in TF1 and 0.1'),
+      (uncounted, 0.1, True, ''),
+      (uncounted, decay, False, 'the steps of TF1 do not count'),
+    ):
+      hooks = {
+        'make_tf1_train_op': train_op,
+        'make_tf2_optimizer': lambda _, rate=rate: keras.optimizers.SGD(rate),
+        'tf2_train_step': step,
+      }
+      verdict = tf2verify.verify(type('Case', (WideAndDeep,), hooks), stages=['training_steps'])
+      with self.subTest(train_op=train_op.__name__, passes=passes):
+        self.assertEqual(verdict.passed, passes, verdict.to_text())
+        self.assertIn(said, ' '.join(verdict.to_text().split()))
+
 
 if __name__ == '__main__':
   absltest.main()

@@ -8,6 +8,11 @@ from tf2verify.records.training import TrainingStep
 from tf2verify.sides.tf2.schedule_arguments import fitting_arguments
 from tf2verify.sides.tf2.schedules import Schedule
 
+# Gives rates of several optimizers at counts of steps; None for one that cannot be asked.
+FurtherRates = Callable[[Sequence[int]], Sequence[Sequence[float] | None]]
+# Counts before the one after a step at which its rate may have been read.
+_NEAR = 2
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AskedSchedule:
@@ -36,7 +41,9 @@ class AskedSchedule:
     return [max(self.of_port(n) + self.ahead, 0) for n in counts]
 
 
-def told_rate(tf1: TrainingStep, tf2: TrainingStep, tells_fewer: bool) -> float | None:
+def told_rate(
+  tf1: TrainingStep, tf2: TrainingStep, further_rates: FurtherRates | None
+) -> float | None:
   """Returns the learning rate of a step of the port that TF1's is to be compared with.
 
   TF1 tells the rate of its first optimizer. If the port updates by another one first, the rate
@@ -45,15 +52,28 @@ def told_rate(tf1: TrainingStep, tf2: TrainingStep, tells_fewer: bool) -> float 
   Args:
     tf1: the step of TF1.
     tf2: the same step of the port.
-    tells_fewer: whether the port has optimizers that are not known: none of the rates that are
-      told may be that one then.
+    further_rates: gives those of TF1's other optimizers at counts of steps, where the port tells
+      of fewer optimizers; None where it does not.
 
   Returns:
-    None where it is not known.
+    None where it is, or may be, the rate of another optimizer of TF1.
   """
   rate, wanted = tf2.learning_rate, tf1.learning_rate
   if rate is None or wanted is None:
     return rate
   known = (rate, *tf2.further_rates)
   found = next((r for r in known if all(are_same([wanted], [r]))), None)
-  return found if found is not None or tells_fewer else rate
+  if found is not None or further_rates is None:
+    return rate if found is None else found
+  # Each of several optimizers may have counted the step.
+  last = tf1.global_step or 0
+  others = further_rates(range(max(last - _NEAR, 0), last + 1))
+  at_steps = [
+    None if one is None else [r for r in one if all(are_same([r], [rate]))] for one in others
+  ]
+  return None if any(one is None or one for one in at_steps) else rate
+
+
+def may_be_of_another(rates: Sequence[float], others: Sequence[Sequence[float] | None]) -> bool:
+  """Returns whether rates are those of one of some others, or one of these is not known."""
+  return any(one is None or all(are_same(one, rates)) for one in others)

@@ -23,7 +23,7 @@ from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
-from tf2verify.stages.training.asked_schedules import AskedSchedule, told_rate
+from tf2verify.stages.training.asked_schedules import AskedSchedule, may_be_of_another, told_rate
 from tf2verify.stages.training.clipping_trials import (
   ClippingWatch,
   Factors,
@@ -85,7 +85,7 @@ class BothSides:
     self._nearest: int | None = None
     self._asked: AskedSchedule | None = None
     self._ahead: int | None = None
-    self._paces = Paces()
+    self.paces = Paces()  # of the steps taken
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -104,13 +104,8 @@ class BothSides:
     self._taken.append(self._both_take())
     schedules = self._sides[1].schedules()
     port = schedules[0].count if len(schedules) == 1 else self._taken[-1][1].global_step
-    self._paces.see(self._taken[-1][0].global_step, port)
+    self.paces.see(self._taken[-1][0].global_step, port)
     return self.so_far()
-
-  @property
-  def paces(self) -> tuple[int, int] | None:
-    """How much TF1 and the port count a step; None where that is the same, or not known."""
-    return self._paces.both
 
   def give_gradients(self, applied: bool) -> GivenGradients:
     """Has the port take its steps with gradients of the reference, see `GivenGradients`."""
@@ -220,11 +215,11 @@ class BothSides:
       schedule = self._schedule_like_tf1()
       if self._ahead is None:  # further steps, which are forgotten, count in the port alone
         one, _ = self._taken[-1]
-        known = None if one.global_step is None else self._paces.of_port(one.global_step)
-        self._ahead = 0 if known is None else schedule.count - known
-      self._asked = AskedSchedule(schedule, self._paces.of_port, self._ahead)
+        counted = None if self.paces.resting is not None else one.global_step
+        self._ahead = 0 if counted is None else schedule.count - self.paces.of_port(counted)
+      self._asked = AskedSchedule(schedule, self.paces.of_port, self._ahead)
       others = self._asked.rates(wanted)
-      both = zip(reference.rates(list(map(self._paces.of_tf1, wanted))), others, strict=True)
+      both = zip(reference.rates(list(map(self.paces.of_tf1, wanted))), others, strict=True)
       self._rates.update(zip(wanted, both, strict=True))
     found = [self._rates[count] for count in counts]
     return [one for one, _ in found], [other for _, other in found]
@@ -249,8 +244,9 @@ class BothSides:
       wanted = reference.rates(COUNTS)
       found = [s.rates(COUNTS) for s in schedules]
       nearest = max(range(len(found)), key=lambda n: sum(are_same(wanted, found[n])))
-      tells_all = len(schedules) >= port.optimizers and not self._tells_fewer
-      if not tells_all and not all(are_same(wanted, found[nearest])):
+      others = reference.further_rates(COUNTS) if self._tells_fewer else ()
+      hides = len(schedules) < port.optimizers or may_be_of_another(found[nearest], others)
+      if hides and not all(are_same(wanted, found[nearest])):
         raise NotApplicable('an optimizer of the port does not tell its rate')
       self._nearest = nearest
     return schedules[self._nearest]
@@ -366,7 +362,8 @@ class BothSides:
 
   def _as_paired(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
     """Returns a step of the port with the averages, and the learning rate, that tf1 tells of."""
-    rate = told_rate(one, other, self._tells_fewer)
+    further = self._sides[0].further_rates if self._tells_fewer else None
+    rate = told_rate(one, other, further)
     return dataclasses.replace(other, slots=self._with_shadows(other.slots), learning_rate=rate)
 
   @property

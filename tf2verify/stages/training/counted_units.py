@@ -34,7 +34,7 @@ class CountedUnits:
     return [pair for pair in pairs if pair is not count]
 
   def _are_meant(self) -> bool:
-    paces = self._both.paces
+    paces = self._both.paces.both
     if paces is None:
       return False
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.rules.training.counts import RESTING
 from tf2verify.diagnosis.rules.training.later_rates import (
   ATOL,
   COUNTS,
@@ -38,6 +39,8 @@ _FACTOR = 0.5
 _CHANGE = 0.01
 # Of the greatest element of what a step adds: no rounding, of which nothing is measured here.
 _APART = 0.01
+
+_OF_RESTING = f'the steps of TF1 do not count{RESTING}, whereas the rate of the port changes later'
 
 # Returns what a comparison leaves of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
@@ -91,7 +94,9 @@ def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: C
   allowed = ToleranceTable((('float32', Tolerance(RTOL, ATOL * greatest)),))
   comparison.tensors(key, ones, others, allowed)
   if not all(are_same(*known)):
-    return Later(((_RATES_RUN, later_rates(both.rates) or first_apart(both.rates)),))
+    rests = both.paces.resting is not None
+    cause = _OF_RESTING if rests else later_rates(both.rates) or first_apart(both.rates)
+    return Later(((_RATES_RUN, cause),))
   further = _compare_others(both, 'it has several optimizers', comparison)
   if further.hints:
     return further

@@ -29,9 +29,17 @@ class Paces:
     (pace,) = paces
     return pace if min(pace) > 0 and pace[0] != pace[1] else None
 
+  @property
+  def resting(self) -> int | None:
+    """TF1's count where its steps leave it as it is, and the port counts its own; else None."""
+    tf1, port = {one for one, _ in self._seen}, {other for _, other in self._seen}
+    return tf1.pop() if len(tf1) == 1 < len(port) else None
+
   def of_tf1(self, count: int) -> int:
     """Returns the last count of TF1 up to one that steps come to."""
-    paces = self.both
+    paces, resting = self.both, self.resting
+    if resting is not None:
+      return resting
     return count if paces is None else count // paces[0] * paces[0]
 
   def of_port(self, count: int) -> int:

@@ -8,6 +8,11 @@ from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
 
+RESTING = (
+  ': minimize and apply_gradients of TF1 count only the global_step that they are given; '
+  'what reads it (a schedule) stays at its first value'
+)
+
 
 def count_of_steps(evidence: TrainingEvidence) -> Cause | None:
   """Names counters that advance by other amounts at each step."""
@@ -31,10 +36,7 @@ def count_of_steps(evidence: TrainingEvidence) -> Cause | None:
       'or give the schedules a counter of their own'
     )
   elif one == 0:
-    text += (
-      ': minimize and apply_gradients of TF1 count only the global_step that they are given; '
-      'what reads it (a schedule) stays at its first value'
-    )
+    text += RESTING
   else:
     text += ': call apply_gradients of an optimizer once for each train op of TF1'
   explains = [About.COUNT]
