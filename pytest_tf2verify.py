@@ -13,7 +13,7 @@ import fnmatch
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ _SHOWN = 3
 _LEFT_OUT_OF_WORKER = 'tf2verify-left-out'
 _IS_PREPARED = pytest.StashKey[bool]()
 _ANNOTATIONS = pytest.StashKey[list[str]]()
+_FILES_OF_CASES = pytest.StashKey[set[Path]]()
 _LEFT_OUT = pytest.StashKey[dict[Path, None]]()
 
 
@@ -137,14 +138,30 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
   """Prepares the environment before a test file that uses tf2verify is imported."""
-  if parent.config.getini('tf2verify') != 'auto' or _IS_PREPARED in parent.config.stash:
+  if parent.config.getini('tf2verify') == 'off':
     return
   try:
     source = module_path.read_bytes()
   except OSError:
     return  # pytest says so
-  if _IMPORTS_TF2VERIFY.search(source):
+  if not _IMPORTS_TF2VERIFY.search(source):
+    return
+  parent.config.stash.setdefault(_FILES_OF_CASES, set()).add(module_path)
+  if parent.config.getini('tf2verify') == 'auto' and _IS_PREPARED not in parent.config.stash:
     _prepare(parent.config)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, None, None]:
+  """Hides the arguments of pytest from models that a file of cases imports."""
+  of_cases = collector.config.stash.get(_FILES_OF_CASES, set())
+  if not isinstance(collector, pytest.Module) or collector.path not in of_cases:
+    yield
+    return
+  from tf2verify.environment import command_line
+
+  with command_line.hidden():
+    yield
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -3,6 +3,7 @@
 Imported from there alone, and so the one module that needs pytest.
 """
 
+import contextlib
 import dataclasses
 import inspect
 import os
@@ -20,6 +21,7 @@ from _pytest._code.code import (
 from tf2verify.blocked_tests import shown_by_test
 from tf2verify.case import EquivalenceCase, stage_of_test, verdict_of
 from tf2verify.commands.report import Pages
+from tf2verify.environment import command_line
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_json import case_from_json
@@ -78,6 +80,12 @@ class PytestSession:
         del os.environ[name]
       else:
         os.environ[name] = value
+
+  @pytest.hookimpl(wrapper=True)
+  def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    """Hides the arguments of pytest from the code of a case, which reads its own flags."""
+    with contextlib.nullcontext() if _case_of(item) is None else command_line.hidden():
+      return (yield)
 
   @pytest.hookimpl(wrapper=True)
   def pytest_runtest_makereport(

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import Any
 
-from tf2verify.environment import legacy_keras
+from tf2verify.environment import command_line, legacy_keras
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet.content import FilesRead, files_of_checkpoint, files_of_loaded_modules
@@ -37,7 +37,6 @@ def prepare() -> None:
 
 def begin(job: Job) -> EventWriter:
   """Sends what the process prints to the job's log, and Python's stack if it crashes."""
-  del sys.argv[1:]  # those of the process that was copied
   os.mkdir(job.scratch)
   tempfile.tempdir = os.environ['TMPDIR'] = job.scratch
   log = os.open(job.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -59,6 +58,11 @@ def do(job: Job) -> int:
     The exit status: 0 if it was done, whatever the verdict.
   """
   events = begin(job)
+  with command_line.hidden():  # it is that of the process that was copied
+    return _done(job, events)
+
+
+def _done(job: Job, events: EventWriter) -> int:
   from numpy import random  # its state is the server's, where a fresh process has its own
 
   random.seed()

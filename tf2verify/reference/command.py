@@ -37,12 +37,14 @@ inputs, and names and lines of your source files.
 
 import argparse
 import concurrent.futures
+import contextlib
 import os
 import shutil
 import sys
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import tensorflow as tf
+from absl import flags
 
 from .array_files import load_arrays
 from .errors import RecorderError
@@ -126,6 +128,24 @@ def _parser() -> argparse.ArgumentParser:
   return parser
 
 
+@contextlib.contextmanager
+def _hidden_arguments() -> Iterator[None]:
+  """Hides the arguments from the model's code; gives flags of absl, `tf.app.flags`, their defaults.
+
+  That code may read its flags, or parse its arguments where it is imported, and these are none.
+  """
+  given, parsed = list(sys.argv), flags.FLAGS.is_parsed()
+  del sys.argv[1:]
+  if not parsed:
+    flags.FLAGS.mark_as_parsed()
+  try:
+    yield
+  finally:
+    sys.argv[:] = given
+    if not parsed:
+      flags.FLAGS.unparse_flags()
+
+
 def _record_as_told(arguments: argparse.Namespace) -> None:
   given = dict(vars(arguments))
   functions: Dict[str, Any] = {}
@@ -178,7 +198,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   """
   parsed = _parser().parse_args(arguments)
   try:
-    _interruptible(lambda: _record_as_told(parsed), partial_of(parsed.out))
+    with _hidden_arguments():
+      _interruptible(lambda: _record_as_told(parsed), partial_of(parsed.out))
   except RecorderError as error:
     if error.__cause__ is not None:
       sys.stderr.write(user_traceback(error.__cause__))

@@ -1,0 +1,26 @@
+"""The command line, which is that of what runs the cases, and not of their own code."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+  """Hides the arguments of the command from the code of cases; gives flags of absl their defaults.
+
+  TF1 programs read `tf.app.flags.FLAGS`, which takes the arguments of the process for theirs when
+  it is first read, or parse them with argparse where they are imported.
+  """
+  from absl import flags
+
+  arguments, parsed = list(sys.argv), flags.FLAGS.is_parsed()
+  del sys.argv[1:]
+  if not parsed:
+    flags.FLAGS.mark_as_parsed()
+  try:
+    yield
+  finally:
+    sys.argv[:] = arguments
+    if not parsed:
+      flags.FLAGS.unparse_flags()
