@@ -55,7 +55,29 @@ class _Named(keras.optimizers.Adagrad):
     return super().get_config()
 
 
+class DefaultAdam(Adagrad, abc.ABC):
+  rate, epsilon = 0.001, 1e-7  # as where nothing is passed
+
+  def make_tf1_optimizer(self):
+    return v1.train.AdamOptimizer(0.01)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.Adam(self.rate, epsilon=self.epsilon)
+
+
 class SettingsApartTest(parameterized.TestCase):
+  def test_an_epsilon_beside_another_rate(self):
+    cause = (
+      '2 settings of the optimizers differ: lr is 0.01 in TF1 and 0.001 in the port, epsilon is '
+      '1e-08 in TF1 and 1e-07 in the port: pass learning_rate=0.01, epsilon=1e-08 to '
+    )
+    for epsilon, is_said in ((1e-7, True), (1e-8, False)):
+      case = type('Case', (DefaultAdam,), {'epsilon': epsilon})
+      text = ' '.join(tf2verify.verify(case, stages=[_STAGE]).to_text().split())
+      with self.subTest(epsilon=epsilon):
+        self.assertEqual(cause in text, is_said, text)
+        self.assertIn('pass learning_rate=0.01', text)
+
   @parameterized.parameters((0.0, False), (1e-9, True))
   def test_epsilon_of_adagrad(self, value, is_told):
     case = type('Case', (Adagrad,), {'epsilon': value})

@@ -100,6 +100,7 @@ from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps, counted_state
 from tf2verify.diagnosis.rules.training.decays import decayed_variables
+from tf2verify.diagnosis.rules.training.further_settings import further_settings
 from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.own_penalties import own_penalty
@@ -228,6 +229,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('clipping', TrainingEvidence, clipping),
   Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
   Rule('repeated_rows', TrainingEvidence, repeated_rows),
+  Rule('further_settings', TrainingEvidence, further_settings),
   Rule('optimizer_epsilon', TrainingEvidence, optimizer_epsilon, predicted_by='training_steps'),
   Rule('update_rule', TrainingEvidence, beyond_epsilon),
   Rule('kept_slots', TrainingEvidence, kept_slots),

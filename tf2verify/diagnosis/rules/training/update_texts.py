@@ -68,7 +68,6 @@ def _part(
 
 
 def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[StepPair], together: bool) -> str:
-  own, other = setting_of(tf1.record, name), setting_of(tf2.record, name)
   one, two = (_value_text(name, found.form.setting(name)) for found in (tf1, tf2))
   alone = '' if together else ', which by itself makes the steps differ'
   if name == 'learning_rate' and (tf1.is_fitted or tf2.is_fitted):
@@ -77,12 +76,9 @@ def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[StepPair], toget
       f'the updates are those of a learning rate of {one} in TF1 and of {two} in the port{alone}: '
       'compare the learning rates and schedules of the two optimizers'
     )
-  passed = _value_text(name, passable(tf2.record, name, tf1.form.setting(name)))
-  said = (
-    f'{own} is {one} in TF1 and {two} in the port{alone}: pass {other}={passed} to '
-    f'{tf2.record.name}'
-  )
-  if passed != one:
+  argument = argument_text(name, tf1, tf2)
+  said = f'{setting_text(name, tf1, tf2)}{alone}: pass {argument} to {tf2.record.name}'
+  if not argument.endswith(f'={one}'):
     said += f', which replaces {one} by its default'
   if name == 'epsilon':
     said += (
@@ -90,6 +86,18 @@ def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[StepPair], toget
       'defaults than TF1)'
     )
   return said
+
+
+def setting_text(name: str, tf1: Found, tf2: Found) -> str:
+  """Returns what a setting is on both sides."""
+  one, other = (_value_text(name, found.form.setting(name)) for found in (tf1, tf2))
+  return f'{setting_of(tf1.record, name)} is {one} in TF1 and {other} in the port'
+
+
+def argument_text(name: str, tf1: Found, tf2: Found) -> str:
+  """Returns the argument of the port's optimizer with which a setting is that of TF1."""
+  passed = _value_text(name, passable(tf2.record, name, tf1.form.setting(name)))
+  return f'{setting_of(tf2.record, name)}={passed}'
 
 
 def _value_text(name: str, value: float) -> str:

@@ -122,6 +122,33 @@ def _of_one(
   return None
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Unlike:
+  """Two optimizers, the only ones of their sides, as they have taken a step."""
+
+  tf1: Found
+  tf2: Found
+  pairs: Sequence[StepPair]  # whose gradients agree
+  names: Sequence[str]  # of what they have not in common
+
+  def explained_by(self, names: Sequence[str], number: int) -> bool:
+    """Returns whether the port's step is that of TF1 with some settings of the port."""
+    hybrid = _hybrid(self.tf1, self.tf2, names)
+    return all(_explains(pair, hybrid, names, number) for pair in self.pairs)
+
+
+def unlike(evidence: TrainingEvidence) -> Unlike | None:
+  """Returns what the optimizers have not in common; None where their rules are not known."""
+  if max(len(run.optimizers) for run in (evidence.tf1, evidence.tf2)) > 1:
+    return None
+  pairs = [p for p in evidence.moves if p.tf1.gradient is not None and p.tf2.gradient is not None]
+  same = [pair for pair in pairs if pair.has_same_gradient]
+  tf1, tf2 = (found_form(evidence, same, side, 0) for side in ('tf1', 'tf2'))
+  if not same or tf1 is None or tf2 is None:
+    return None
+  return Unlike(tf1, tf2, same, list(_unlike(tf1, tf2, same)))
+
+
 def _epsilon_change(names: Sequence[str], tf1: Found, tf2: Found) -> Change | None:
   if list(names) != ['epsilon']:
     return None
