@@ -71,6 +71,31 @@ class PairingTest(absltest.TestCase):
     )
     self.assertIn('Relu', _unpaired(pairing.tf1, pairing.tf2_of))
 
+  def test_steps_are_paired_by_what_they_are_used_with(self):
+    """The slice of a step goes with the outputs of that step, and not with one of its number."""
+
+    def build(g, at=(0, 1, 2), first=0, gathers='Gather', port=False):
+      labels, steps = g.input(_X, 'labels'), []
+      for number, column in enumerate(at):
+        suffix = f'_{number + first}' if number + first else ''
+        begin = g.constant(np.array([0, column]))
+        part = g.op('StridedSlice', f'strided_slice{suffix}', labels, begin)
+        outputs = g.input(_X, f'outputs {number}')
+        steps.append(
+          g.op('Log', f'Log{suffix}', g.op(gathers, f'{gathers}{suffix}', outputs, part))
+        )
+      total = g.op('Pack', 'stack', *steps) if port else g.op('AddN', 'sum', *steps)
+      g.target('loss value', g.op('Sum', 'Sum', total))
+
+    for at in ((0, 1, 2), (1, 2, 3)):
+      pairing = _pairing(
+        lambda g: build(g, first=1), lambda g, at=at: build(g, at, 0, 'Take', port=True)
+      )
+      found = {n: m for n, m in _names(pairing).items() if 'slice' in n}
+      names = ['strided_slice', 'strided_slice_1', 'strided_slice_2']
+      with self.subTest(at=at):
+        self.assertEqual(found, {f'strided_slice_{n + 1}': names[n] for n in range(3)})
+
   def test_swapped_inputs_are_paired_all_the_same(self):
     def build(g, swapped=False):
       x, y = g.input(_X, 'x'), g.input(_X, 'y')

@@ -5,7 +5,7 @@ operation anywhere, since it may write the same in another way.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.line_proposals import Proposals
@@ -22,6 +22,7 @@ _NEAR = (
   *(('Sum', 'Mean'), ('Max', 'Min'), ('AddV2', 'Sub'), ('LogicalAnd', 'LogicalOr')),
   *(('ArgMax', 'ArgMin'), ('Mul', 'RealDiv')),
 )
+_SCALES = ('Mul', 'RealDiv')
 # Of few values, so that the wrong one of two fits by chance: only where tf1 has such an operation.
 _OF_FEW = ('ArgMax', 'ArgMin')
 _OF_AXES = ('Mean', 'Sum')
@@ -34,13 +35,32 @@ _CLOSE = 1e-5
 
 
 def near_kinds(line: Line, proposals: Proposals) -> Iterator[Proposal]:
-  """Yields operations of a line as others that are easily taken for them: all, and each alone."""
-  for one, other in (*_NEAR, *((two, first) for first, two in _NEAR)):
+  """Yields operations of a line as others that are easily taken for them: all, and each alone.
+
+  But for a division by one number, see `divisions`.
+  """
+  yield from _near_kinds(line, proposals, (*_NEAR, *((two, first) for first, two in _NEAR)), False)
+
+
+def divisions(line: Line, proposals: Proposals) -> Iterator[Proposal]:
+  """Yields divisions by one number as multiplications, and the other way.
+
+  They change the scale alone, which a mean in place of a sum does as well, and more often.
+  """
+  yield from _near_kinds(line, proposals, (_SCALES, _SCALES[::-1]), True)
+
+
+def _near_kinds(
+  line: Line, proposals: Proposals, kinds: Sequence[tuple[str, str]], only_scale: bool
+) -> Iterator[Proposal]:
+  for one, other in kinds:
     if other in _OF_FEW and other not in proposals.further:
       continue
     found = [
       op for op in line.ops if op.op_type == one and not is_backward(op) and _takes(line, op.name)
     ]
+    if other in _SCALES:
+      found = [op for op in found if _scales(line.graph, op) == only_scale]
     for alike in [found, *([op] for op in found if len(found) > 1)]:
       if alike:
         changes = tuple(NodeChange(op.name, op_type=other) for op in alike)
@@ -49,6 +69,12 @@ def near_kinds(line: Line, proposals: Proposals) -> Iterator[Proposal]:
         text = f'{alike[0].name} is {one} in the port{there}'
         like = proposals.like(other) if is_known else None
         yield Proposal(changes, other, one, text, like)
+
+
+def _scales(graph: OpGraph, op: OpRecord) -> bool:
+  """Returns whether an operation reads one number, by which all else is multiplied or divided."""
+  shapes = [graph.ops[n].outputs[k][1] for n, k in op.inputs]
+  return len(shapes) == 2 and () in shapes[1 if op.op_type == 'RealDiv' else 0 :]
 
 
 def _takes(line: Line, name: str) -> bool:

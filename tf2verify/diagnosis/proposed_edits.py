@@ -8,7 +8,7 @@ from tf2verify.diagnosis.axis_orders import joined_orders, transposed_reads
 from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
 from tf2verify.diagnosis.corrections import lines_at
 from tf2verify.diagnosis.elementwise_moves import elementwise_moves
-from tf2verify.diagnosis.kind_proposals import near_kinds, other_means, slopes
+from tf2verify.diagnosis.kind_proposals import divisions, near_kinds, other_means, slopes
 from tf2verify.diagnosis.line_proposals import OF_SETTINGS, Proposals
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.missing_operands import missing_operands
@@ -100,6 +100,7 @@ class ProposedEdits:
     yield list(missing_operands(line, self._consumers, self._operands))
 
   def _turned(self, line: Line) -> Iterator[Sequence[Proposal]]:
+    yield list(divisions(line, self._proposals))
     yield list(transposed_reads(line, self._consumers, of_variables=False))
 
 

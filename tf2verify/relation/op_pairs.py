@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.relation.companions import used_alike
 from tf2verify.relation.made_of_constants import (
   have_same_constants,
   kind_of,
@@ -214,13 +215,18 @@ class Pairing:
     """Returns the candidate most like an operation: by name, constants, attributes, order."""
     if len(candidates) == 1:
       return candidates[0]
-    op = self.tf1.ops[position]
+    op, sides = self.tf1.ops[position], (self.tf1, self.tf2)
+    alike = [one for one in candidates if have_same_constants(sides, op, self.tf2.ops[one])]
+    if self._names.tf2_of(op) not in alike:
+      # Names count the steps of a loop in Python, and constants may be what is wrong.
+      consumers, partners = (self._tf1_consumers, self._tf2_consumers), (self.tf2_of, self.tf1_of)
+      candidates = used_alike(sides, consumers, partners, position, candidates)
 
     def likeness(candidate: int) -> tuple[bool, bool, bool, int]:
       other = self.tf2.ops[candidate]
       return (
         self._names.tf2_of(op) == candidate,
-        have_same_constants((self.tf1, self.tf2), op, other),
+        candidate in alike,
         op.attributes == other.attributes,
         -candidate,
       )

@@ -9,6 +9,7 @@ from tf2verify.environment import legacy_keras
 _OLD, _NEW = 'tf_keras', 'keras'
 _ON = ('1', 'true', 'True')
 _TENSOR, _LAYER = 'KerasTensor', 'Layer'
+_VARIABLE, _OPTIMIZER = 'Variable', 'Optimizer'
 
 
 def is_old_layer(item: Any) -> bool:
@@ -53,6 +54,13 @@ def hint(error: BaseException) -> str:
   while trace is not None:
     library = str(trace.tb_frame.f_globals.get('__name__', '')).partition('.')[0]
     other = {_OLD: _NEW, _NEW: _OLD}.get(library)
+    owner = trace.tb_frame.f_locals.get('self')
+    has_new = _first_of(trace.tb_frame, _NEW, _VARIABLE) is not None
+    if _OPTIMIZER in _bases(owner, _OLD) and has_new:
+      return (
+        '; the optimizer is one of tf-keras (Keras 2), and the variables are of Keras 3: use '
+        f'keras.optimizers.{type(owner).__name__}{old_by_flag()}'
+      )
     found = None if other is None else _first_of(trace.tb_frame, other)
     if found is not None:
       return f'; {_said(found, library)}; {one_keras(_layer_name(trace.tb_frame, found))}'
@@ -65,13 +73,14 @@ def _bases(item: Any, package: str) -> set[str]:
   return {cls.__name__ for cls in bases if cls.__module__.partition('.')[0] == package}
 
 
-def _first_of(frame: types.FrameType, package: str) -> Any:
-  """Returns a layer or symbolic tensor of a package that a function was given; None for none."""
+def _first_of(frame: types.FrameType, package: str, *kinds: str) -> Any:
+  """Returns what a function was given of a package, None for none: a layer or symbolic tensor."""
   given = (value for value in frame.f_locals.values())
   flat = (
     one for value in given for one in (value if isinstance(value, (list, tuple)) else [value])
   )
-  return next((one for one in flat if _bases(one, package) & {_LAYER, _TENSOR}), None)
+  wanted = set(kinds or (_LAYER, _TENSOR))
+  return next((one for one in flat if _bases(one, package) & wanted), None)
 
 
 def _said(found: Any, library: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tf2verify.errors import EnvironmentProblem, Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
-from tf2verify.sides import mixed_keras, tf1_names
+from tf2verify.sides import known_errors, mixed_keras, tf1_names
 from tf2verify.sides.graphs.source_lines import OWN_FOLDER, is_user_file
 from tf2verify.sides.process import own_arithmetic
 from tf2verify.tensorflow_internals import eager, keras3
@@ -163,7 +163,9 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
       hint = _assert_hint(error) or _collection_hint(error) or mixed_keras.hint(error)
     frames = traceback.extract_tb(error.__traceback__)
     hint = hint or tf1_names.hint(error, side, [f for f in frames if is_user_file(f.filename)])
-    summary = _summary(error) + hint + (f'; {slip}' if slip else '')
+    hint = hint or known_errors.hint(_message(error))
+    said = _summary(error)
+    summary = (said.rstrip('.') + hint if hint else said) + (f'; {slip}' if slip else '')
     raise UserCodeError(side, hook, summary, _user_traceback(error)) from error
   finally:
     # Keras leaves one open that TensorFlow refuses, also where it goes on without it.
