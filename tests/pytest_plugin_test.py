@@ -67,6 +67,15 @@ class PluginTest(absltest.TestCase):
     )
     return done.returncode, done.stdout + done.stderr
 
+  def test_a_misspelled_hook_is_said_once(self) -> None:
+    text = _CASES.replace('def make_inputs', 'def make_input').partition('class WrongCase')[0]
+    (self.folder / 'misspelled_test.py').write_text(text)
+    status, said = self._pytest('misspelled_test.py')
+    self.assertEqual(status, 1, said)
+    self.assertIn('1 failed, 10 skipped', said)
+    self.assertIn('RightCase defines make_input: did you mean make_inputs?', said)
+    self.assertNotIn('_check_hooks', said)
+
   def test_cases_behave_as_in_run(self) -> None:
     console.write_files(self.folder, test_cases=_CASES)
     status, said = self._pytest(

@@ -52,13 +52,3 @@ def call_problem(hook: hooks.Hook, method: Any) -> str:
   except TypeError as error:
     return str(error)
   return ''
-
-
-def takes_training(layer: Any) -> bool:
-  """Returns whether the call of a port has the parameter `training`, or may have it."""
-  function = layer.call if hasattr(layer, 'call') else layer.__call__
-  try:
-    parameters = inspect.signature(function).parameters.values()
-  except (TypeError, ValueError):
-    return True
-  return any(p.name == 'training' or p.kind is p.VAR_KEYWORD for p in parameters)

@@ -10,7 +10,6 @@ import numpy as np
 from tf2verify.case import EquivalenceCase
 from tf2verify.commands.conversion_target import Format
 from tf2verify.errors import LayerError, UserCodeError
-from tf2verify.hook_signatures import takes_training
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict_text import differences_text
 from tf2verify.sides import side
@@ -18,6 +17,7 @@ from tf2verify.sides.optimizer_state import is_optimizer
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2 import model_files, printed_lines
+from tf2verify.sides.tf2.call_arguments import takes_training
 from tf2verify.sides.tf2.port import Port
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.checkpoints.error_line import telling_line

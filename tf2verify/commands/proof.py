@@ -2,7 +2,8 @@
 
 import time
 
-from tf2verify.case import EquivalenceCase, declared_case, place_of
+from tf2verify.case import EquivalenceCase, declared_case
+from tf2verify.environment.case_files import place_of
 from tf2verify.errors import EnvironmentProblem, Tf2VerifyError, UsageError
 from tf2verify.records.case_proof import CaseProof
 from tf2verify.sides.process import freed_memory

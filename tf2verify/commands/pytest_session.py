@@ -22,7 +22,8 @@ from tf2verify.blocked_tests import shown_by_test
 from tf2verify.case import EquivalenceCase, stage_of_test, verdict_of
 from tf2verify.commands.report import Pages
 from tf2verify.environment import command_line
-from tf2verify.errors import Tf2VerifyError
+from tf2verify.environment.case_files import place_of
+from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_json import case_from_json
 from tf2verify.report import github, headline, junit, terminal
@@ -102,6 +103,8 @@ class PytestSession:
       is_finding = call.excinfo is not None and isinstance(call.excinfo.value, cls.failureException)
       if report.failed and found is not None and is_finding:
         report.longrepr = _finding(cls, *found)
+      elif call.excinfo is not None and isinstance(call.excinfo.value, CaseDefinitionError):
+        report.longrepr = _without_frames(cls, str(call.excinfo.value))
       elif report.skipped and found is not None and isinstance(report.longrepr, tuple):
         # Where it is skipped is the same line of tf2verify for all.
         report.longrepr = (found[0].module, _first_line(cls), report.longrepr[2])
@@ -185,10 +188,17 @@ def _finding(
   if place is None:
     place = headline.Place(case.module, _first_line(cls))
   crash = ReprFileLocation(place.path, place.line, headline.message(stage))
-  text = terminal.test_text(case, stage, tested)
-  return ReprExceptionInfo(
-    reprtraceback=ReprTraceback([ReprEntryNative([text + '\n'])], None, 'native'), reprcrash=crash
-  )
+  return _shown(terminal.test_text(case, stage, tested), crash)
+
+
+def _without_frames(cls: type[EquivalenceCase], said: str) -> ReprExceptionInfo:
+  """Returns what pytest shows of a class that is no complete case: no line of ours is of use."""
+  return _shown(said, ReprFileLocation(place_of(cls), _first_line(cls), said))
+
+
+def _shown(text: str, crash: ReprFileLocation) -> ReprExceptionInfo:
+  trace = ReprTraceback([ReprEntryNative([text + '\n'])], None, 'native')
+  return ReprExceptionInfo(reprtraceback=trace, reprcrash=crash)
 
 
 def _first_line(cls: type) -> int:

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import sys
 
 from tf2verify.errors import UsageError
 
@@ -78,3 +79,9 @@ def shown_path(path: str) -> str:
   """Returns a path as one would type it in the working folder."""
   below = os.path.relpath(path)
   return path if below.startswith('..') else below
+
+
+def place_of(cls: type) -> str:
+  """Returns the file of a class, or its module where it has none."""
+  path = getattr(sys.modules.get(cls.__module__), '__file__', None)
+  return cls.__module__ if path is None else shown_path(path)

@@ -28,6 +28,7 @@ from tf2verify.stages.exchanged_variables import exchange_cause
 from tf2verify.stages.never_read import never_read_cause
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 from tf2verify.stages.unconfirmed_entries import with_map_note
+from tf2verify.stages.untold_training import untold_training_cause
 
 # Stages whose runs experiments can make again.
 _OF_FORWARD_PASS = ('zero_randomness', 'seeded_constant')
@@ -124,9 +125,16 @@ def diagnose_stage(
     findings: what the stage found, with the run to repeat.
     experimenting: how far causes are tried out.
   """
-  exchange = _exchange(case, verdict.stage, findings)
-  diagnosis = _diagnosed(case, verdict, findings, None if exchange else experimenting)
-  return diagnosis if exchange is None else dataclasses.replace(diagnosis, causes=(exchange,))
+  only = _exchange(case, verdict.stage, findings) or _untold(case, verdict.stage, findings)
+  diagnosis = _diagnosed(case, verdict, findings, None if only else experimenting)
+  return diagnosis if only is None else dataclasses.replace(diagnosis, causes=(only,))
+
+
+def _untold(case: CaseUnderTest, stage: str, findings: Findings) -> Cause | None:
+  try:
+    return untold_training_cause(case, stage, findings)
+  except Exception:  # noqa: BLE001 - a fault in here must not cost the finding
+    return None
 
 
 def _exchange(case: CaseUnderTest, stage: str, findings: Findings) -> Cause | None:

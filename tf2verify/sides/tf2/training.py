@@ -16,6 +16,7 @@ from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.fill import PerturbedFill
+from tf2verify.sides.optimizer_parts import OptimizerParts
 from tf2verify.sides.optimizer_state import (
   is_keras,
 )
@@ -51,6 +52,7 @@ class Tf2Training:
     self._progress = progress
     # To see that each optimizer is another one.
     self._optimizers = Seen()
+    self._has_made = False
     self._updating = Seen()
     self._habit = Habit()  # the steps of all runs are one code
     self._loss_parts: frozenset[str] | None = None
@@ -125,14 +127,21 @@ class Tf2Training:
     if not self._declaration.declares('make_tf2_optimizer'):
       return None
     with user_code(side.TF2, 'make_tf2_optimizer'), randomness.seeded(randomness.CONSTANT):
-      optimizer = self._declaration.make_tf2_optimizer()
+      # At first twice: what is the same each time would be found out in the midst of a stage.
+      made = [self._declaration.make_tf2_optimizer() for _ in range(1 if self._has_made else 2)]
+    self._has_made = True
     own_step = self._declaration.declares('tf2_train_step')
-    parts = checked_optimizer(optimizer, self._optimizers, own_step)
-    for part in parts.state:
-      self._optimizers.add(part)
+    every = [self._checked(one, own_step) for one in made]
+    optimizer, parts = made[0], every[0]
     if not parts.optimizers or not all(map(is_keras, parts.optimizers)):
       v1.train.get_or_create_global_step()
     return optimizer
+
+  def _checked(self, optimizer: Any, own_step: bool) -> OptimizerParts:
+    parts = checked_optimizer(optimizer, self._optimizers, own_step)
+    for part in parts.state:
+      self._optimizers.add(part)
+    return parts
 
   def _step(self, port: Port, run: side.RunSpec, optimizer: Any) -> Step:
     labels = self._label_tensors()
