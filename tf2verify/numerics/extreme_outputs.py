@@ -19,6 +19,9 @@ _LARGE = (20.0, 10.0)
 _SATURATED = 'saturated outputs'
 _LEAST = 1e-9
 _NORMAL = 3.0
+_SMALL = 0.3
+# The standard deviation of the logarithm of what outputs are multiplied by.
+_VARIED = 0.5
 _SEED = 0
 # Zero among them: a sum of weights and a count of those that are not zero then differ.
 _FRACTIONS = (0.25, 0.0, 1.5, 0.5)
@@ -53,6 +56,35 @@ def extreme_examples(
   if alone is not None:
     # A sum over later time steps, say, can be one of nothing for a single one.
     yield dataclasses.replace(alone, larger=_first(2, model, read, related))
+
+
+def gentle_examples(
+  model: LossExample, read: Sequence[str], related: Sequence[Relation]
+) -> Iterator[LossExample]:
+  """Yields examples for losses that are not a number at outputs which a model may never have.
+
+  Args:
+    model: as in `extreme_examples`.
+    read: likewise.
+    related: likewise.
+  """
+
+  def small(output: _Array, numbers: _Array) -> _Array:
+    return _as_probabilities(output, _SMALL * numbers)
+
+  def varied(output: _Array, numbers: _Array) -> _Array:
+    found = output * np.exp(_VARIED * numbers)  # a standard deviation stays positive
+    if sums_to_one(output):
+      return np.asarray(found / found.sum(-1, keepdims=True))
+    return np.minimum(found, 1.0) if is_probability(output) else found
+
+  for name, make in (('small normal outputs', small), ("the model's outputs, varied", varied)):
+    outputs = dict(model.outputs)
+    for number, path in enumerate(read):
+      output = outputs[path]
+      numbers = np.random.RandomState(_SEED + number).standard_normal(output.shape)
+      outputs[path] = np.asarray(make(output, numbers)).astype(output.dtype)
+    yield LossExample(name, _with_derived(outputs, related, model.outputs), model.labels)
 
 
 def _values(model: LossExample, read: Sequence[str]) -> Mapping[str, Any]:

@@ -7,6 +7,11 @@ import numpy as np
 from tf2verify.records.loss_values import LossExample
 from tf2verify.stages.losses.results import LossResult
 
+FIXED_SIZE = (
+  'a number of examples, or of steps where those come first, is written into tf2_loss; only if the '
+  'model is never used with a different one, declare that: other_sizes = ()'
+)
+
 
 def fixed_size(model: LossExample, result: LossResult, read: Sequence[str]) -> str:
   """Returns a note if the reference divides by the batch size that it was written for, or ''.

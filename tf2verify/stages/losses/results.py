@@ -14,6 +14,10 @@ from tf2verify.records.table import Table
 
 # What is compared, and what marks the runs of the port's loss as a `tf.function`.
 LOSS, GRADIENT, TRACED = 'loss', 'loss gradient', ', tf.function'
+_NO_NUMBERS = (
+  "both losses are NaN at all outputs that were tried besides the model's own: only at these were "
+  'they compared; give loss_examples'
+)
 # A loss is a sum: its rounding error grows with the number of terms.
 _TIMES_RTOL = 10
 # What is close to zero is a loss that is nearly none.
@@ -133,14 +137,29 @@ def same_when_traced(
   )
 
 
-def both_nan(results: Sequence[LossResult]) -> list[str]:
-  """Returns a note on the examples of which both losses are NaN."""
-  names = [
+def both_nan_of(results: Sequence[LossResult]) -> list[str]:
+  """Returns the names of the examples of which both losses are NaN."""
+  return [
     result.example.name
     for result in results
     if np.isnan(result.tf1.value).any() and np.isnan(result.tf2.value).any()
   ]
+
+
+def both_nan(results: Sequence[LossResult]) -> list[str]:
+  """Returns a note on the examples of which both losses are NaN."""
+  names = both_nan_of(results)
   return [f'both losses are NaN, which counts as equal, on: {"; ".join(names)}'] if names else []
+
+
+def no_numbers(model: LossExample, results: Sequence[LossResult]) -> list[str]:
+  """Returns a blind spot where the losses are NaN at all outputs that are not the model's own."""
+  made = [
+    result
+    for result in results
+    if result.example.outputs is not model.outputs and not result.example.other_batch
+  ]
+  return [_NO_NUMBERS] if made and len(both_nan_of(made)) == len(made) else []
 
 
 def table_of_losses(results: Sequence[LossResult]) -> Table:

@@ -11,7 +11,7 @@ from tf2verify.diagnosis.causes import causes_of, first_cause
 from tf2verify.diagnosis.evidence.losses import ExtremeLosses, RepeatedLoss, loss_evidence
 from tf2verify.diagnosis.formulas.losses import Evaluated, Weights
 from tf2verify.errors import NotApplicable, UserCodeError
-from tf2verify.numerics.extreme_outputs import extreme_examples
+from tf2verify.numerics.extreme_outputs import extreme_examples, gentle_examples
 from tf2verify.numerics.output_relations import relations
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Aspect, Difference
@@ -43,6 +43,7 @@ from tf2verify.stages.losses.results import (
   gradient_tolerance,
   is_offset,
   loss_tolerance,
+  no_numbers,
   place,
   same_when_traced,
   summed,
@@ -52,14 +53,9 @@ from tf2verify.stages.losses.without_variables import without_variables
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 _NOT_GRADED = 'gradients with respect to {} were not compared: it depends on no variable of tf1'
-_FIXED_SIZE = (
-  'a number of examples, or of steps where those come first, is written into tf2_loss; only if the '
-  'model is never used with a different one, declare that: other_sizes = ()'
-)
 MODEL = "the model's outputs"
 _VALUE = 'value'
-# How often the port's loss is called on the same data, to see that it stays the same.
-_CALLS = 3
+_CALLS = 3  # of the port's loss on the same data, to see that it stays the same
 
 
 class SeparateLosses:
@@ -112,15 +108,21 @@ class SeparateLosses:
     model = dataclasses.replace(eager, traced=self._traced(self._model))
     self._find_what_is_read(model)
     self._compare(model)
-    for example in self._examples():
-      result = self._tried(example)
-      if result is not None and self._tells(result):
-        self._compare(result)
+    self._try(self._examples())
+    if no_numbers(self._model, self._results):
+      self._try(gentle_examples(self._model, self._graded(), self._reading.related))
+      self._comparison.blind_spots += no_numbers(self._model, self._results)
     self._look_for_cause()
     self.notes += both_nan(self._results)
     if not self._comparison.differences:
       compared = other_labels.Compared(self._run, self._compared_again, (self._tf1, self._tf2))
       self._comparison.blind_spots += other_labels.blind_spots(self._model, compared)
+
+  def _try(self, examples: Iterable[LossExample]) -> None:
+    for example in examples:
+      result = self._tried(example)
+      if result is not None and self._tells(result):
+        self._compare(result)
 
   def withdraw(self) -> None:
     """Takes back what was found: these are not the whole losses of both sides."""
@@ -252,7 +254,7 @@ class SeparateLosses:
       return result
     else:
       texts = [f'raises {error}' if error else 'gives a loss' for error in found]
-      hint = _FIXED_SIZE if example.other_batch else ''
+      hint = reference_faults.FIXED_SIZE if example.other_batch else ''
       self._comparison.add(
         Difference(LOSS, _VALUE, Aspect.PRESENCE, texts[0], texts[1], example.name, hint=hint)
       )
@@ -300,7 +302,9 @@ class SeparateLosses:
     name, case = result.example.name, self._case
     self._compare_with(self._comparison, result, result.tf2, name)
     same = same_when_traced(result, self._reading, case.tolerance, case.gradient_tolerance)
-    if result.traced is not None and not (same and self._failed(name)):
+    if result.traced is not None and not (
+      same and any(known.run == name for known in self._comparison.differences)
+    ):
       self._compare_with(self._comparison, result, result.traced, name + TRACED)
     self._excuse_rounding(self._comparison, result)
     self.notes += kinks.leave_out(self._comparison, result, self._reading, self._agreed)
@@ -350,9 +354,6 @@ class SeparateLosses:
 
   def _graded(self) -> list[str]:
     return [path for path in self._reading.read if path not in self._ungraded]
-
-  def _failed(self, run: str) -> bool:
-    return any(known.run == run for known in self._comparison.differences)
 
   def _tensors(self, value: LossValue, result: LossResult, wanted: Iterable[TensorKey]) -> Run:
     """Returns a loss of the reference, and its gradients, as they are compared."""
