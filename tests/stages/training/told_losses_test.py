@@ -33,6 +33,20 @@ class ToldTest(absltest.TestCase):
     left_out = np.asarray((2.0, -1.0)) - factor * START
     self.assertIs(told(*both(left_out), NAMES), Told.TOTAL)
 
+  def test_penalties_that_are_small_beside_the_gradients(self):
+    """Each element rounds in its own way, so that their sum is less than that of all bounds."""
+    random = np.random.RandomState(0)
+    start = random.standard_normal(10_000).astype(np.float32)
+    large = (1e3 * random.standard_normal(start.size)).astype(np.float32)
+    rounded = large + np.spacing(large) * random.choice((-1, 1), start.size)
+    factor = 2.0 * float(PENALTY) / float(np.sum(start * start))
+    for port, expected in ((rounded, Told.UNREGULARIZED), (rounded - factor * start, Told.TOTAL)):
+      one, other = both(port.astype(np.float32), large)
+      before = (TensorRecord('w', start),)
+      one = dataclasses.replace(one, values_before=before)
+      with self.subTest(expected=expected):
+        self.assertIs(told(one, other, NAMES), expected)
+
   def test_gradients_that_nobody_knows_show_nothing(self):
     self.assertIs(told(*both(None, None), NAMES), Told.TOTAL)
     self.assertIs(told(*both(None), NAMES), Told.TOTAL)

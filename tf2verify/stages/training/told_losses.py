@@ -14,6 +14,8 @@ from tf2verify.records.training import TrainingRun
 # a port that leaves them out lacks, whatever else is different in its gradients.
 _LEFT_OPEN = 0.1
 _MOST_LEFT_OUT = 0.5
+# By how many times penalties exceed what the differences of gradients, as if by chance, add up to.
+_SURE = 20.0
 # Of a sum: how far rounding moves it.
 _ROUNDING = 1e-6
 
@@ -95,7 +97,7 @@ def _tells_unregularized(
     return False
   before = {record.name: record.value for record in tf1.values_before}
   ones, others = ({r.name: r.value for r in run.steps[0].gradients} for run in (tf1, tf2))
-  apart = size = 0.0
+  apart = size = square = 0.0
   for name, port in names:
     one, other, value = ones.get(name), others.get(port), before.get(name)
     if one is None and other is None:
@@ -104,11 +106,15 @@ def _tells_unregularized(
       return False
     if isinstance(value, SampledArray):
       return False  # a part of the variables tells a part of the penalties
-    apart += _along(value, other.astype(np.float64) - one)
+    difference = other.astype(np.float64) - one
+    apart += _along(value, difference)
+    square += float(np.sum((value * difference) ** 2))
     size += _along(np.abs(value), np.abs(one))
   if not size:
     return False  # no gradient is known: nothing shows what the port differentiates
-  return _ROUNDING * size < _LEFT_OPEN * penalties and apart > -_MOST_LEFT_OUT * penalties
+  # Elements round each in its own way: their sum is much less than the sum of all bounds.
+  is_seen = _ROUNDING * size < _LEFT_OPEN * penalties or _SURE * square**0.5 < penalties
+  return is_seen and apart > -_MOST_LEFT_OUT * penalties
 
 
 def _along(value: Any, gradient: Any) -> float:
