@@ -16,9 +16,9 @@ from tf2verify.records.status import Status
 from tf2verify.records.table import Table
 from tf2verify.records.table_text import table_lines
 from tf2verify.records.verdict_text import compared_text, differences_text
+from tf2verify.records.wording import listed
 from tf2verify.relation.checkpoint_keys import SHADOW_SUFFIX
 from tf2verify.relation.slots import MOMENTUM_ROLES
-from tf2verify.relation.variable_map import listed
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
@@ -293,9 +293,9 @@ def _not_transferred(loaded: Loaded, transfer: OptimizerTransfer) -> list[str]:
   ]
   found = []
   if left:
-    found.append(f'no slot of the port was recognized as {listed(left)}')
+    found.append(f'no slot of the port was recognized as {listed(left, most=5)}')
   if transfer.kept:
-    found.append(f'the port kept the initial value of {listed(transfer.kept)}')
+    found.append(f'the port kept the initial value of {listed(transfer.kept, most=5)}')
   return found
 
 

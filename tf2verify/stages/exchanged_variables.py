@@ -7,9 +7,10 @@ import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.diagnosis import Cause
+from tf2verify.records.wording import listed
 from tf2verify.relation.layouts import Layouts
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.variable_map import VariableMap, listed
+from tf2verify.relation.variable_map import VariableMap
 from tf2verify.stages.derived_map import derived_map
 from tf2verify.stages.map_found import DerivedMap
 from tf2verify.stages.mapped import Mapped
@@ -69,7 +70,7 @@ def _map_cause(case: CaseUnderTest, mapped: Mapped) -> Cause | None:
   names = {str(entry) for entry in fitting}
   if all(entry.is_rename and str(entry) in names for entry in declared):
     return None
-  texts = [listed([_text(entry) for entry in one]) for one in (declared, fitting)]
+  texts = [listed([_text(entry) for entry in one], most=5) for one in (declared, fitting)]
   return Cause(
     f'variable_map has {texts[0]}, and the graphs tell {texts[1]}: correct the map, or, if it says '
     'what is meant, let the port use its variables so',
@@ -126,7 +127,7 @@ def _cause(exchanged: Mapping[str, str]) -> Cause | None:
   pairs = list(exchanged.items())
   if len(pairs) > _MOST_NAMED:
     pairs = list(dict.fromkeys(_without_common_end(*pair) for pair in pairs))
-  names = listed([f'{other} is {one} of tf1' for one, other in pairs])
+  names = listed([f'{other} is {one} of tf1' for one, other in pairs], most=5)
   return Cause(
     f'the port exchanges variables: by their names {names}, and it uses them in place of each '
     'other; let the port use each as tf1 does, or, if only the names are misleading, declare '

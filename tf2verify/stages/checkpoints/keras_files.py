@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import UserCodeError
 from tf2verify.numerics.restored_values import same
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import listed
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2 import model_files

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.patterns.known_values import is_of_constants
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.records.wording import number_text
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.made_up_for import result_tensors
