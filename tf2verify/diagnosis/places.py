@@ -106,15 +106,11 @@ def _first_of(graph: OpGraph, region: Region) -> int:
   """Returns the first operation of a region that computes no size, and nothing of sizes alone."""
   idle = set(size_arithmetic(graph))
   for position in region.inner:
-    read = {n for n, _ in graph.ops[position].inputs}
-    if position not in idle and any(n not in idle and not _is_constant(graph, n) for n in read):
+    read = {n for n, _ in graph.ops[position].inputs if graph.ops[n].op_type != CONSTANT}
+    if position not in idle and not read <= idle:
       return position
     idle.add(position)
   return region.inner[0]
-
-
-def _is_constant(graph: OpGraph, position: int) -> bool:
-  return graph.ops[position].op_type == CONSTANT
 
 
 def _more_lines(tf2: OpGraph, pair: RegionPair, shown: OpRecord) -> tuple[SourceLine, ...]:

@@ -64,7 +64,9 @@ def _map_cause(case: CaseUnderTest, mapped: Mapped) -> Cause | None:
     _elements([entry for entry in own if entry not in other], shapes)
     for own, other in (maps, maps[::-1])
   )
-  wrong = {name for name in given.keys() & told.keys() if not _same(given[name], told[name])}
+  wrong = {
+    name for name in given.keys() & told.keys() if not np.array_equal(given[name], told[name])
+  }
   declared, fitting = ([e for e in one if wrong & set(e.tf2)] for one in maps)
   # A port that reads a renamed variable in another order is wrong by itself: its line is named.
   names = {str(entry) for entry in fitting}
@@ -94,10 +96,6 @@ def _elements(
     }
     found.update(VariableMap((entry,)).to_tf2(numbers))
   return found
-
-
-def _same(one: np.ndarray, other: np.ndarray) -> bool:
-  return one.shape == other.shape and bool((one == other).all())
 
 
 def _text(entry: MapEntry) -> str:

@@ -15,7 +15,6 @@ from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.set_aside_steps import start_set_aside
 from tf2verify.sides.side import Change, Factor
 from tf2verify.sides.tf1 import gradient_trials, session_values
-from tf2verify.sides.tf1.build import GraphGradient
 from tf2verify.sides.tf1.loss_graph import LossGraph
 from tf2verify.sides.tf1.train_graph import TrainGraph
 
@@ -127,7 +126,8 @@ class SessionSteps:
     used = self.update()
     rate = train.learning_rate
     variables, slots, counter = self._state()
-    gradients = {known: session_values.gradient_record(known, used) for known in _all(train)}
+    wanted = {*train.gradients, *train.applied_gradients}
+    gradients = {known: session_values.gradient_record(known, used) for known in wanted}
     return TrainingStep(
       number=self._number,
       loss=np.asarray(used[self._losses.total_loss]),
@@ -256,7 +256,3 @@ class SessionSteps:
       for slot, value in zip(slots, values[len(model) :], strict=False)
     )
     return records, kept, int(values[-1]) if counter else None
-
-
-def _all(train: TrainGraph) -> set[GraphGradient]:
-  return {*train.gradients, *train.applied_gradients}

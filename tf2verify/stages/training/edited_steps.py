@@ -209,7 +209,7 @@ class EditedSteps:
         held |= step.left_behind(values)
         steps.append(step.taken(values, held, _told_as(like, known)))
         held |= step.with_elements(held, self._held.get(known.number, {}))
-    return _with_steps(self._port, steps)
+    return dataclasses.replace(self._port, steps=tuple(steps))
 
   def _values(
     self, step: EditableStep, number: int, repairs: Sequence[Repair], runs: RepairedRuns
@@ -250,10 +250,6 @@ def _told_as(like: TrainingStep, step: TrainingStep) -> TrainingStep:
     like.slots,
     step.further_counts,
   )
-
-
-def _with_steps(run: TrainingRun, steps: Sequence[TrainingStep]) -> TrainingRun:
-  return dataclasses.replace(run, steps=tuple(steps))
 
 
 def _shares(pairs: Sequence[QuantityPair]) -> list[float]:
