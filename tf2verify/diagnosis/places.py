@@ -12,10 +12,10 @@ from tf2verify.diagnosis.divergence.variable_views import variable_views
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.value_texts import value_text
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
-from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
 from tf2verify.diagnosis.update_lines import line_of, line_of_others
 from tf2verify.numerics.agreement import agreement
 from tf2verify.numerics.relayout import Relayout
+from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
 from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor
@@ -308,7 +308,7 @@ def _kept(
 
 
 def _starts_constant(failed: FailedTensor) -> bool:
-  return is_constant(failed.tf1) or is_constant(failed.tf2)
+  return holds_one_number(failed.tf1) or holds_one_number(failed.tf2)
 
 
 def stopped_sources(differences: Sequence[GraphDifference], pairing: Pairing) -> tuple[Source, ...]:

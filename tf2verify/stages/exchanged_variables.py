@@ -64,9 +64,8 @@ def _map_cause(case: CaseUnderTest, mapped: Mapped) -> Cause | None:
     _elements([entry for entry in own if entry not in other], shapes)
     for own, other in (maps, maps[::-1])
   )
-  wrong = {
-    name for name in given.keys() & told.keys() if not np.array_equal(given[name], told[name])
-  }
+  both = given.keys() & told.keys()
+  wrong = {name for name in both if not np.array_equal(given[name], told[name])}
   declared, fitting = ([e for e in one if wrong & set(e.tf2)] for one in maps)
   # A port that reads a renamed variable in another order is wrong by itself: its line is named.
   names = {str(entry) for entry in fitting}

@@ -202,6 +202,19 @@ def build_graph(
     return with_either_shape(build, UserCodeError)
 
 
+def placeholders_for(nest: Any, scope: str) -> tuple[Any, list[tuple[str, str]]]:
+  """Returns placeholders for arrays, in the same nest, and the paths and names of all of them."""
+  made: list[tuple[str, str]] = []
+
+  def placeholder(path: str, leaf: Any) -> tf.Tensor:
+    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
+    tensor = v1.placeholder(dtype, leaf.shape, name=f'{scope}/{len(made)}')
+    made.append((path, tensor.name))
+    return tensor
+
+  return nests.map_leaves(placeholder, nest), made
+
+
 def _build(
   graph: tf.Graph,
   declaration: side.Declaration,
@@ -212,17 +225,9 @@ def _build(
   v2_tensorshape: bool,
 ) -> BuiltGraph:
   recorder = OpRecorder()
-  placeholders: list[tuple[str, str]] = []
-
-  def placeholder(path: str, leaf: Any) -> tf.Tensor:
-    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
-    tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_input/{len(placeholders)}')
-    placeholders.append((path, tensor.name))
-    return tensor
-
   process_state.reset_names()
   with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
-    fed = nests.map_leaves(placeholder, inputs)
+    fed, placeholders = placeholders_for(inputs, 'tf2verify_input')
     with (
       randomness.seeded(mode, as_keras3=as_keras3, of_reference=True) as scope,
       recorder.recording('the build'),

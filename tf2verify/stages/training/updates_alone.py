@@ -206,7 +206,7 @@ def _inspection(
   port = dataclasses.replace(
     known, steps=tuple(steps.tf2.steps[-1] if s.number == number else s for s in known.steps)
   )
-  judge = StepJudge(pairs, compare, explain, step_name)
+  judge = StepJudge(pairs, compare, explain)
   looked_at = of_step(made.guessing(steps), port, judge, {})
   return dataclasses.replace(looked_at, sides=lambda: penalized_alike(looked_at.sides()))
 

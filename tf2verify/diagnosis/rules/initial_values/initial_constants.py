@@ -3,6 +3,7 @@
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.failed_tensor import FailedTensor
 
 # Of an LSTM, along its bias.
@@ -47,15 +48,10 @@ def other_constant(evidence: FailedStage) -> tuple[str, str] | None:
   )
 
 
-def is_constant(array: np.ndarray) -> bool:
-  """Returns whether an array holds one number only."""
-  return bool(array.size) and bool((array == array.flat[0]).all())
-
-
 def _is_other_constant(failed: FailedTensor) -> bool:
   if failed.tf1.shape != failed.tf2.shape:
     return False
-  constant = is_constant(failed.tf1), is_constant(failed.tf2)
+  constant = holds_one_number(failed.tf1), holds_one_number(failed.tf2)
   return any(constant) if failed.tf1.size > 1 else all(constant)
 
 
@@ -69,13 +65,13 @@ def _lacks_constant(failed: FailedTensor) -> float:
     return 0.0
   blocks = other.reshape(_GATES, -1).astype(np.float64)
   lower = np.flatnonzero(blocks.any(axis=1))
-  if len(lower) != 1 or not is_constant(blocks[lower[0]]):
+  if len(lower) != 1 or not holds_one_number(blocks[lower[0]]):
     return 0.0
   return max(-float(blocks[lower[0], 0]), 0.0)
 
 
 def _numbers(array: np.ndarray) -> str:
   wide = array.astype(np.float64) if array.dtype.kind in 'fiuV' else array
-  if is_constant(array):
+  if holds_one_number(array):
     return f'{wide.flat[0]:g}' if wide.dtype.kind == 'f' else str(wide.flat[0])
   return f'numbers from {wide.min():.3g} to {wide.max():.3g}'

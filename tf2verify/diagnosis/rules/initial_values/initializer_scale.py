@@ -4,7 +4,8 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.arrays import Affine, affine
-from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant, other_constant
+from tf2verify.diagnosis.rules.initial_values.initial_constants import other_constant
+from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.diagnosis import Cause
 
 # slim divides by a rounded correction of the truncated normal, Keras by the exact one.
@@ -50,7 +51,7 @@ def initializer_scale(evidence: FailedStage) -> Cause | None:
   """
   found: list[tuple[str, Affine, np.ndarray]] = []
   for failed in evidence.of_quantity('initial value'):
-    if failed.tf1.size <= 2 or is_constant(failed.tf1) or is_constant(failed.tf2):
+    if failed.tf1.size <= 2 or holds_one_number(failed.tf1) or holds_one_number(failed.tf2):
       continue  # nothing was drawn, or too little to tell a factor by
     way = affine(failed.tf1, failed.tf2)
     if way is not None and abs(way.factor - 1) > 1e-4:
