@@ -193,7 +193,8 @@ def _diagnosed(
       diagnosis = dataclasses.replace(diagnosis, without_experiments=not_tried)
     if not_run:
       return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, not_run))
-    here = None if run is None else case.tf1.recorded_on_current_tf(run)
+    recorded = case.tf1.recorded()
+    here = None if run is None or recorded is None else recorded.on_current_tf(run)
     if here is None:
       return diagnosis
     return with_versions(diagnosis, findings.failed_tensors, here, sides[0] if sides else None)

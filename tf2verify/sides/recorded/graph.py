@@ -308,7 +308,7 @@ class RecordedGraph:
 
     return here
 
-  def recorded_on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
+  def on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
     """Returns what the recorded graph yields here for a run, recorded or not."""
     try:
       (observation,) = self._run_filled(run)()
