@@ -1,5 +1,6 @@
 """A TF1 checkpoint turned into the port's own files, if everything about it can be verified."""
 
+import contextlib
 import dataclasses
 import os
 
@@ -127,16 +128,13 @@ def convert(
     )
   if ema:
     case = _with_averages(case, file)
-  ladder = new_ladder(case, progress)
-  try:
+  with contextlib.closing(new_ladder(case, progress)) as ladder:
     failure = climbed(ladder)
     if failure is not None:
       return Conversion(case.__name__, source, '', '', failure)
     prepared = ladder.prepared()
     with process_state.preserved(), references.conditions(prepared.declaration):
       return _converted(prepared, case.__name__, file, target, progress, with_optimizer)
-  finally:
-    ladder.close()
 
 
 def climbed(ladder: Ladder) -> tuple[str, ...] | None:

@@ -1,5 +1,6 @@
 """The diagnosis of a failed stage: both sides made ready to be looked into."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -259,10 +260,8 @@ def _tf1_in_training(
     side = case.tf1.inspectable(dataclasses.replace(run, training=True, unrolls=False))
   except NotApplicable:  # a recorded graph that is not run here
     return None
-  try:
+  with contextlib.closing(side):
     return side.op_graph
-  finally:
-    side.close()
 
 
 def with_diagnosis(verdict: StageVerdict, diagnosis: Diagnosis, stage: type[Stage]) -> StageVerdict:

@@ -1,5 +1,6 @@
 """Rung 7: the losses agree, on the outputs of the model and on extreme ones."""
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -187,10 +188,8 @@ def _are_of_variables(case: CaseUnderTest, run: RunSpec) -> bool:
     side = case.inspectable_port(run)
   except NotTraceable:
     return False
-  try:
+  with contextlib.closing(side):
     graph = side.op_graph
     added = [n for name, n in graph.targets().items() if name.startswith(_ADDED)]
     kinds = {graph.ops[n].op_type for n in graph.ancestors(added)}
     return VARIABLE in kinds and kinds <= _OF_PENALTIES
-  finally:
-    side.close()
