@@ -155,7 +155,7 @@ def _diagnosed(
   findings: Findings,
   experimenting: Experimenting | None,
 ) -> Diagnosis:
-  run, inspection = findings.failed_run, findings.inspection
+  run, inspection, recorded = findings.failed_run, findings.inspection, case.tf1.recorded()
   if run is not None and not run.gradients:
     run = dataclasses.replace(run, unrolls=True)
     findings = dataclasses.replace(findings, failed_run=run)
@@ -194,7 +194,6 @@ def _diagnosed(
       diagnosis = dataclasses.replace(diagnosis, without_experiments=not_tried)
     if not_run:
       return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, not_run))
-    recorded = case.tf1.recorded()
     here = None if run is None or recorded is None else recorded.on_current_tf(run)
     if here is None:
       return diagnosis
