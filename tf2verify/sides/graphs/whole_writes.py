@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
+from tf2verify.sides.graphs.inlining import become, control_inputs, data_inputs
 
 v1 = tf.compat.v1
 _SCATTERS = re.compile(r'ResourceScatter(Nd)?(Add|Sub|Update)')
@@ -56,11 +56,7 @@ def with_whole_writes(graph_def: Any) -> None:
     made.attr['T'].type = dtype
     made.attr['Tindices'].type = places
     added.append(made)
-    node.op = 'AssignVariableOp'
-    node.attr.clear()
-    node.attr['dtype'].type = dtype
-    del node.input[:]
-    node.input.extend([resource, made.name, *waits])
+    become(node, 'AssignVariableOp', [resource, made.name], dtype=dtype)
   graph_def.node.extend(added)
 
 

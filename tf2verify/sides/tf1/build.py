@@ -13,11 +13,11 @@ from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.reference import nests
 from tf2verify.reference.graph_ops import ops_behind, variables_behind
+from tf2verify.reference.perturbation import fraction_bits
 from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.reference.variables import GraphVariable as DescribedVariable
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.formats import narrow_bits
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.process import loop_draws, randomness
@@ -132,7 +132,10 @@ class BuiltGraph:
   @functools.cached_property
   def narrow_bits(self) -> int:
     """The fraction bits of the narrowest format below float32 that it computes in; 0 for none."""
-    return narrow_bits(self.graph)
+    outputs = (output for op in self.graph.get_operations() for output in op.outputs)
+    kinds = {output.dtype.base_dtype for output in outputs}
+    found = (fraction_bits(kind.name) for kind in kinds if kind in (tf.bfloat16, tf.float16))
+    return min((bits for bits in found if bits is not None), default=0)
 
 
 def inventory_of(
