@@ -13,8 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.sides.graphs import inlining
+from tf2verify.sides.graphs.new_nodes import constant_node
 
-v1 = tf.compat.v1
 _FROM_TENSOR, _RESERVE, _SET = 'TensorListFromTensor', 'TensorListReserve', 'TensorListSetItem'
 _GET, _STACK = 'TensorListGetItem', 'TensorListStack'
 _PASSING = ('Identity', 'IdentityN')
@@ -104,9 +104,7 @@ def _read_element(
   if element is not None:
     inlining.become(node, 'Identity', [element], T=dtype)
   elif known.rows is not None:
-    axis = v1.NodeDef(name=f'{node.name}/axis', op='Const')
-    axis.attr['dtype'].type = tf.int32.as_datatype_enum
-    axis.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.int32(0)))
+    axis = constant_node(f'{node.name}/axis', 0)
     graph_def.node.append(axis)
     index = tf.int32.as_datatype_enum
     inlining.become(

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.extraction import called_functions
 from tf2verify.sides.graphs.inlining import become, control_inputs, data_inputs
+from tf2verify.sides.graphs.new_nodes import constant_node
 from tf2verify.sides.graphs.update_formulas import FORMULAS
 from tf2verify.tensorflow_internals import graphs
 
@@ -161,9 +162,8 @@ class _Rewriting:
     for attribute in ('dtype', 'validate_indices', 'batch_dims'):
       node.attr.pop(attribute, None)
     if node.op == 'GatherV2':
-      axis = self._graph_def.node.add(name=f'{node.name}/axis', op='Const')
-      axis.attr['dtype'].type = tf.int32.as_datatype_enum
-      axis.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(batch, tf.int32))
+      axis = self._graph_def.node.add()
+      axis.CopyFrom(constant_node(f'{node.name}/axis', batch))
       self._nodes[axis.name] = axis
       self._origins[axis.name] = node.name
       node.input.append(axis.name)

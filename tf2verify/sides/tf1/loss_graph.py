@@ -18,7 +18,6 @@ from tf2verify.sides.process.fence import fenced
 from tf2verify.sides.tf1.build import BuiltGraph, GraphVariable, graph_variables, placeholders_for
 from tf2verify.sides.user_code import user_code
 
-v1 = tf.compat.v1
 _Made = TypeVar('_Made')
 
 
