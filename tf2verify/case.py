@@ -1,6 +1,7 @@
 """What a user declares."""
 
 import abc
+import contextlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, final
@@ -384,7 +385,7 @@ def verify(
   chosen = stage_names(range(1, len(STAGES) + 1) if stages is None else stages)
   forget_lines()  # a notebook may have edited and loaded a module again
   ladder = new_ladder(case, progress or (lambda _: None), source_for(reuse_reference))
-  try:
+  with contextlib.closing(ladder):
     stuck = lambda: on_stuck and on_stuck(ladder.given_up(timeout or 0))  # noqa: E731
     with time_limit.limited(timeout, stuck), deprecations.unsaid_unless_asked():
       for stage in STAGES:
@@ -393,5 +394,3 @@ def verify(
           if on_stage is not None:
             on_stage(verdict)
     return ladder.verdict()
-  finally:
-    ladder.close()

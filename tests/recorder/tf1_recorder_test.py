@@ -182,7 +182,7 @@ class RecordTest(absltest.TestCase):
     for training in (False, True):
       for mode in (randomness.CONSTANT, randomness.NUM_RANDOM_OPS):
         expected = reference.prepare_seeded(mode, training)()
-        found = recording.observation(recording.seeded(mode, training))
+        found = recording.observation(recording.manifest.seeded(mode, training))
         self.assert_same(expected, found)
     varied = case_inputs.varied_inputs(inputs)[0]
     names = {v.name: v.name for v in reference.inventory().variables}
@@ -193,7 +193,7 @@ class RecordTest(absltest.TestCase):
     ):
       run = side.RunSpec(source, training, of, names, gradients)
       (expected,) = reference.prepare_filled([run])()
-      entry = recording.filled(training, of.description, fed, gradients)
+      entry = recording.manifest.filled(training, of.description, fed, gradients)
       self.assert_same(expected, recording.observation(entry))
 
   def assert_same(self, expected, found):
@@ -272,7 +272,7 @@ class RecordTest(absltest.TestCase):
 
   def test_noise_is_small_and_of_computed_values_only(self):
     recording = self.record(models.build, models.inputs(), noise_runs=8)
-    run = recording.filled(True, 'distinct values', 'varied', True)
+    run = recording.manifest.filled(True, 'distinct values', 'varied', True)
     self.assertEqual(run.noise_runs, 8)
     still, moved = recording.observation(run), recording.observation(run, moved=True)
     noisy = 0
@@ -280,7 +280,7 @@ class RecordTest(absltest.TestCase):
       self.assertLess(np.abs(other.value - one.value).max(), 1e-5)
       noisy += bool(np.any(other.value != one.value))
     self.assertGreater(noisy, 0)
-    seeded = recording.seeded(randomness.CONSTANT, True)
+    seeded = recording.manifest.seeded(randomness.CONSTANT, True)
     self.assertEqual({tensor.noise for _, tensor in seeded.initial_values}, {None})
     noise = {name: tensor.noise is not None for name, tensor in run.outputs}
     self.assertEqual(noise, {"['net']": True, "['step']": False, "['texts']": False})
@@ -288,7 +288,7 @@ class RecordTest(absltest.TestCase):
   def test_large_arrays_are_sampled_but_outputs_are_not(self):
     inputs = np.random.RandomState(0).standard_normal((9, 6)).astype(np.float32)
     recording = self.record(models.build_large, inputs, largest_array=4096)
-    run = recording.filled(True, 'distinct values', 'varied', True)
+    run = recording.manifest.filled(True, 'distinct values', 'varied', True)
     (gradient,) = recording.observation(run).gradients
     self.assertEqual((gradient.value.full_shape, gradient.value.samples), ((6, 5000), 1024))
     self.assertEqual(recording.observation(run).outputs[0].value.shape, (9, 5000))
@@ -302,7 +302,7 @@ class RecordTest(absltest.TestCase):
     with mock.patch.object(tf1_recorder, 'LARGE_MODEL', 10000):
       recording = self.record(models.build_large, inputs, **options)
     self.assertEqual(recording.manifest.arguments['largest_array'], 4096)
-    run = recording.filled(True, 'distinct values', 'varied', True)
+    run = recording.manifest.filled(True, 'distinct values', 'varied', True)
     (gradient,) = recording.observation(run).gradients
     self.assertEqual((gradient.value.samples, gradient.value.block), (1024, 64))
     (step,) = recording.steps().steps
@@ -646,7 +646,7 @@ class Tf1Test(absltest.TestCase):
     for training in (False, True):
       for mode in (randomness.CONSTANT, randomness.NUM_RANDOM_OPS):
         expected = reference.prepare_seeded(mode, training)()
-        found = recording.observation(recording.seeded(mode, training))
+        found = recording.observation(recording.manifest.seeded(mode, training))
         drawn = by_name(found.initial_values)
         for name, value in by_name(expected.initial_values).items():
           np.testing.assert_array_equal(drawn[name], value, name)

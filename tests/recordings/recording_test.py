@@ -75,13 +75,13 @@ class RecordingTest(absltest.TestCase):
     )
 
   def test_runs_are_found_by_what_they_are(self):
-    found = self._recording.filled(True, 'distinct values', 'varied', True)
+    found = self._recording.manifest.filled(True, 'distinct values', 'varied', True)
     self.assertEqual([name for name, _ in found.gradients], ['w', 'large'])
-    self.assertIsNone(self._recording.filled(True, 'distinct values', 'varied', False))
-    self.assertIsNone(self._recording.filled(True, 'distinct values', 'given', True))
-    self.assertIsNone(self._recording.filled(False, 'other values', 'varied', False))
-    self.assertIs(self._recording.seeded('constant', True), self._run(2))
-    self.assertIsNone(self._recording.seeded('constant', False))
+    self.assertIsNone(self._recording.manifest.filled(True, 'distinct values', 'varied', False))
+    self.assertIsNone(self._recording.manifest.filled(True, 'distinct values', 'given', True))
+    self.assertIsNone(self._recording.manifest.filled(False, 'other values', 'varied', False))
+    self.assertIs(self._recording.manifest.seeded('constant', True), self._run(2))
+    self.assertIsNone(self._recording.manifest.seeded('constant', False))
 
   def test_a_moved_run_is_as_far_as_the_noise(self):
     plain = self._recording.observation(self._run(0)).outputs[1].value

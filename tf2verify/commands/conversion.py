@@ -1,5 +1,6 @@
 """A TF1 checkpoint turned into the port's own files, if everything about it can be verified."""
 
+import contextlib
 import dataclasses
 import os
 
@@ -16,9 +17,9 @@ from tf2verify.records.status import Status
 from tf2verify.records.table import Table
 from tf2verify.records.table_text import table_lines
 from tf2verify.records.verdict_text import compared_text, differences_text
+from tf2verify.records.wording import listed
 from tf2verify.relation.checkpoint_keys import SHADOW_SUFFIX
 from tf2verify.relation.slots import MOMENTUM_ROLES
-from tf2verify.relation.variable_map import listed
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
@@ -127,16 +128,13 @@ def convert(
     )
   if ema:
     case = _with_averages(case, file)
-  ladder = new_ladder(case, progress)
-  try:
+  with contextlib.closing(new_ladder(case, progress)) as ladder:
     failure = climbed(ladder)
     if failure is not None:
       return Conversion(case.__name__, source, '', '', failure)
     prepared = ladder.prepared()
     with process_state.preserved(), references.conditions(prepared.declaration):
       return _converted(prepared, case.__name__, file, target, progress, with_optimizer)
-  finally:
-    ladder.close()
 
 
 def climbed(ladder: Ladder) -> tuple[str, ...] | None:
@@ -293,9 +291,9 @@ def _not_transferred(loaded: Loaded, transfer: OptimizerTransfer) -> list[str]:
   ]
   found = []
   if left:
-    found.append(f'no slot of the port was recognized as {listed(left)}')
+    found.append(f'no slot of the port was recognized as {listed(left, most=5)}')
   if transfer.kept:
-    found.append(f'the port kept the initial value of {listed(transfer.kept)}')
+    found.append(f'the port kept the initial value of {listed(transfer.kept, most=5)}')
   return found
 
 

@@ -1,5 +1,6 @@
 """The way back: files of the port turned into a TF1 checkpoint, if all of it can be verified."""
 
+import contextlib
 import dataclasses
 import os
 
@@ -55,16 +56,13 @@ def convert_to_tf1(
   check_file(source)
   if os.path.abspath(source) == os.path.abspath(target.path):
     raise UsageError(f'--out {target.path} is the file that is read; use a different name')
-  ladder = new_ladder(case, progress)
-  try:
+  with contextlib.closing(new_ladder(case, progress)) as ladder:
     failure = climbed(ladder)
     if failure is not None:
       return Conversion(case.__name__, source, '', '', failure)
     prepared = ladder.prepared()
     with process_state.preserved(), references.conditions(prepared.declaration):
       return _converted(prepared, case.__name__, source, target, progress)
-  finally:
-    ladder.close()
 
 
 def _converted(

@@ -1,5 +1,6 @@
 """What a checkpoint holds, next to what a case has."""
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 
@@ -90,20 +91,16 @@ def _beside(
   keys: Sequence[CheckpointKey], case: type[EquivalenceCase], progress: Progress
 ) -> tuple[KeyAccount, dict[str, str]]:
   """Returns the account of the keys, and the tf2 name of each tf1 variable."""
-  ladder = new_ladder(case, progress)
-  try:
-    with process_state.preserved():
-      under_test = ladder.prepared()
-      alignment = under_test.alignment()
-      records = by_name(under_test.tf1.inventory())
-      steps = global_steps(under_test)
-      unpaired = {name: _NO_VARIABLE for name in alignment.only_tf1 if name not in steps}
-      names = {**dict(alignment.pairs), **unpaired}
-      variables = [record for name, record in records.items() if name in names]
-      shadows = under_test.declaration.evaluate_with_ema
-      return checkpoint_keys.account(keys, variables, shadows, steps), names
-  finally:
-    ladder.close()
+  with contextlib.closing(new_ladder(case, progress)) as ladder, process_state.preserved():
+    under_test = ladder.prepared()
+    alignment = under_test.alignment()
+    records = by_name(under_test.tf1.inventory())
+    steps = global_steps(under_test)
+    unpaired = {name: _NO_VARIABLE for name in alignment.only_tf1 if name not in steps}
+    names = {**dict(alignment.pairs), **unpaired}
+    variables = [record for name, record in records.items() if name in names]
+    shadows = under_test.declaration.evaluate_with_ema
+    return checkpoint_keys.account(keys, variables, shadows, steps), names
 
 
 def _rows(keys: Sequence[AccountedKey]) -> list[tuple[str, ...]]:

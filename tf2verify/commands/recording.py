@@ -6,6 +6,7 @@ from tf2verify.recordings.array_entries import Nest, TensorEntry
 from tf2verify.recordings.manifest_entries import Manifest
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import FilledEntry, RunEntry, SeededEntry
+from tf2verify.records.wording import listed
 from tf2verify.safe_text import safe_line
 
 _NAMES = {'tensorflow': 'TensorFlow', 'python': 'Python', 'numpy': 'numpy', 'onednn': 'oneDNN'}
@@ -78,8 +79,7 @@ def _model_rows(manifest: Manifest) -> list[tuple[str, str]]:
 
 def _nest_text(manifest: Manifest, nest: Nest) -> str:
   entries = [manifest.arrays[name] for name in nest.arrays()]
-  shown = [f'{entry.shape} {entry.dtype}' for entry in entries[:4]]
-  return ', '.join(shown) + (f' and {len(entries) - 4} more' if len(entries) > 4 else '')
+  return listed([f'{entry.shape} {entry.dtype}' for entry in entries], most=4)
 
 
 def _size_rows(recording: Recording) -> list[tuple[str, str]]:

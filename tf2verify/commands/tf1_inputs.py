@@ -115,11 +115,8 @@ def _guess(source: Tf1Source, places: Sequence[tuple[ast.FunctionDef, str]], see
 
 
 def _normal(shape: tuple[int, ...], seed: int) -> str:
-  return f'tf2verify.normal_inputs({shape}, seed={seed})' if seed else _plain(shape)
-
-
-def _plain(shape: tuple[int, ...]) -> str:
-  return f'tf2verify.normal_inputs({shape})'
+  seeded = f', seed={seed}' if seed else ''
+  return f'tf2verify.normal_inputs({shape}{seeded})'
 
 
 def _of_placeholder(

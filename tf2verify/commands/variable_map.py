@@ -1,5 +1,6 @@
 """The variable map of a case, derived and written down."""
 
+import contextlib
 import os
 
 from tf2verify.case import EquivalenceCase, new_ladder
@@ -32,13 +33,13 @@ def derive_variable_map(case: type[EquivalenceCase]) -> VariableMap:
 
 def derived_of(case: type[EquivalenceCase], progress: Progress) -> DerivedMap:
   """Returns the derived map of a case, and how sure it is; raises as `derive_variable_map`."""
-  ladder = new_ladder(case, progress)
-  try:
-    with process_state.preserved(), references.conditions(case):
-      prepared = ladder.prepared()
-      return derived_map(prepared.declaration, prepared.tf1, prepared.tf2, prepared.inputs)
-  finally:
-    ladder.close()
+  with (
+    contextlib.closing(new_ladder(case, progress)) as ladder,
+    process_state.preserved(),
+    references.conditions(case),
+  ):
+    prepared = ladder.prepared()
+    return derived_map(prepared.declaration, prepared.tf1, prepared.tf2, prepared.inputs)
 
 
 def check_out(out: str | None) -> None:

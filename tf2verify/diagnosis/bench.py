@@ -1,16 +1,12 @@
 """What experiments are made on."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tf2verify.diagnosis.divergence.sources import InspectableRun
-from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import TensorKey
-from tf2verify.sides.graphs.repairs import Repair, Transplant
-from tf2verify.sides.graphs.rewiring import OtherInput
+from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 
 # Of several edits at once, where they do not make the stage pass.
@@ -127,28 +123,6 @@ class Bench(Protocol):
     Raises:
       CannotRepair: the edits make no graph that runs.
     """
-
-  def transplant(
-    self,
-    sides: tuple[InspectableRun, InspectableRun],
-    region: tuple[Sequence[int], int],
-    partner: int,
-    given: Mapping[TensorKey, TensorKey],
-    layouts: Mapping[TensorKey, Relayout],
-    partners: Sequence[int | None],
-  ) -> Transplant:
-    """Returns operations of tf1 to put into the port, see `sides.graphs.repairs.transplant`."""
-
-  def read_through(
-    self,
-    sides: tuple[InspectableRun, InspectableRun],
-    region: tuple[Sequence[int], int],
-    readers: Sequence[tuple[str, int]],
-    given: Mapping[TensorKey, TensorKey],
-    layouts: Mapping[TensorKey, Relayout],
-    partners: Sequence[int | None],
-  ) -> tuple[OtherInput, ...]:
-    """Returns operations of tf1 to put in between, see `sides.graphs.put_in.read_through`."""
 
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns what the stage itself takes for the cause of what differs with edits."""

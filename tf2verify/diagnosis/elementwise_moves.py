@@ -53,7 +53,8 @@ def elementwise_moves(
   for alike in runs_of_a_line(line, consumers):
     known = [_chain(line, consumers, n) for n in alike]
     chains = [one for one in known if one is not None]
-    if len(chains) < len(known) or not all(graph.ops[n].op_type in kinds for n in _all(chains)):
+    positions = [n for one in chains for n in one.positions]
+    if len(chains) < len(known) or not all(graph.ops[n].op_type in kinds for n in positions):
       continue
     first = chains[0]
     for places_of in (_behind, _ahead):
@@ -70,10 +71,6 @@ def elementwise_moves(
           )
           changes = tuple(change for one in moved for change in one)
           yield Proposal(changes, to, read, text, what='place')
-
-
-def _all(chains: Sequence[_Chain]) -> Iterator[int]:
-  return (n for one in chains for n in one.positions)
 
 
 def _read(graph: OpGraph, chain: _Chain) -> TensorKey:

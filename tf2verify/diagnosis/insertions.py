@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.known_values import constant_or_number, is_computed_float
 from tf2verify.diagnosis.patterns.op_text import value_text
-from tf2verify.records.op_graph import CONSTANT, TARGET, Inserted, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph
 from tf2verify.relation.op_pairs import is_backward
 
 _COMMUTATIVE = ('Mul', 'AddV2')
@@ -55,14 +55,14 @@ def insertions(
   op = graph.ops[alike[0]]
   # Gradients are formed anew.
   readers = [one for n in alike for one in consumers[n] if not is_backward(graph.ops[one[0]])]
-  is_float = all(_is_float(graph, (n, 0)) for n in alike)
+  is_float = all(is_computed_float(graph, (n, 0)) for n in alike)
   if readers and is_float and all(graph.ops[n].op_type != TARGET for n, _ in readers):
     slots_of: dict[int, list[int]] = {}
     for reader, slot in readers:
       slots_of.setdefault(reader, []).append(slot)
     after = (_change(graph, n, slots, kind, number) for n, slots in slots_of.items())
     yield Insertion(tuple(after), f'after {op.name} ({op.op_type})')
-  floats = [slot for slot, key in enumerate(op.inputs) if _is_float(graph, key)]
+  floats = [slot for slot, key in enumerate(op.inputs) if is_computed_float(graph, key)]
   for slots in [[slot] for slot in floats] + ([floats] if len(floats) > 1 else []):
     before = (_change(graph, n, slots, kind, number) for n in alike)
     names = ', '.join(op.input_names[slot] for slot in slots) if op.input_names else ''
@@ -209,8 +209,3 @@ def _change(
 ) -> NodeChange:
   inserted = tuple(Inserted(slot, kind, number) for slot in slots)
   return NodeChange(graph.ops[position].name, inserted=inserted)
-
-
-def _is_float(graph: OpGraph, key: TensorKey) -> bool:
-  op = graph.ops[key[0]]
-  return op.op_type != CONSTANT and op.outputs[key[1]][0] == 'float32'

@@ -8,7 +8,6 @@ and divides at the end. Put in before all that reads the tensor, the mask alone 
 import itertools
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.exchanges import mistake_at
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
@@ -19,6 +18,7 @@ from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.relation.op_pairs import is_backward
+from tf2verify.sides.graphs.put_in import read_through
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.wiring import CannotRepair
 
@@ -27,23 +27,20 @@ _KINDS = frozenset(('Mul', 'AddV2', 'Sub', 'RealDiv', 'Maximum', 'Minimum'))
 _MOST = 4
 
 
-def operand_insertions(
-  bench: Bench, looking: Looking, mistakes: Sequence[Mistake]
-) -> Iterator[Mistake]:
+def operand_insertions(looking: Looking, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
   """Yields single operations of tf1 with what their other operand is made by, a few at most.
 
   Args:
-    bench: the runs of the stage.
     looking: the search in the port as it is.
     mistakes: what was found.
   """
   vague = [one for one in mistakes if one.edit is not Edit.SETTING and not one.is_simple]
   places = [place for one in vague for place in one.places if looking.has(place)]
-  edits = (edit for place in places for edit in _at(bench, looking, place))
+  edits = (edit for place in places for edit in _at(looking, place))
   yield from itertools.islice(edits, _MOST)
 
 
-def _at(bench: Bench, looking: Looking, place: Place) -> Iterator[Mistake]:
+def _at(looking: Looking, place: Place) -> Iterator[Mistake]:
   graph, partner_of = looking.tf1.op_graph, looking.divergence.pairing.tf2_of
   for position in place.source.regions.tf1.inner:
     op = graph.ops[position]
@@ -54,11 +51,11 @@ def _at(bench: Bench, looking: Looking, place: Place) -> Iterator[Mistake]:
       # A number is put in as such.
       is_number = constant_or_number(graph, other[0]) is not None
       if not is_number and graph.ops[read[0]].outputs[read[1]] == op.outputs[0]:
-        yield from _put_in(bench, looking, place, (position, read, other))
+        yield from _put_in(looking, place, (position, read, other))
 
 
 def _put_in(
-  bench: Bench, looking: Looking, place: Place, what: tuple[int, TensorKey, TensorKey]
+  looking: Looking, place: Place, what: tuple[int, TensorKey, TensorKey]
 ) -> Iterator[Mistake]:
   """Yields an operation of tf1 before all that reads the counterpart of a tensor in the port."""
   position, read, other = what
@@ -80,9 +77,11 @@ def _put_in(
   ]
   if not readers or read[0] in inner:
     return
-  sides, layouts = (looking.tf1, looking.tf2), looking.divergence.layouts
+  region, layouts = (inner, position), looking.divergence.layouts
   try:
-    inputs = bench.read_through(sides, (inner, position), readers, given, layouts, pairing.tf2_of)
+    inputs = read_through(
+      looking.tf1.nodes(), (tf1, tf2), region, readers, given, layouts, pairing.tf2_of
+    )
   except CannotRepair:
     return
   text = ' → '.join(op_text(tf1, n) for n in (*inner, position))

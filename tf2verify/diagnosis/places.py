@@ -12,10 +12,10 @@ from tf2verify.diagnosis.divergence.variable_views import variable_views
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.value_texts import value_text
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
-from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
 from tf2verify.diagnosis.update_lines import line_of, line_of_others
 from tf2verify.numerics.agreement import agreement
 from tf2verify.numerics.relayout import Relayout
+from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
 from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor
@@ -106,15 +106,11 @@ def _first_of(graph: OpGraph, region: Region) -> int:
   """Returns the first operation of a region that computes no size, and nothing of sizes alone."""
   idle = set(size_arithmetic(graph))
   for position in region.inner:
-    read = {n for n, _ in graph.ops[position].inputs}
-    if position not in idle and any(n not in idle and not _is_constant(graph, n) for n in read):
+    read = {n for n, _ in graph.ops[position].inputs if graph.ops[n].op_type != CONSTANT}
+    if position not in idle and not read <= idle:
       return position
     idle.add(position)
   return region.inner[0]
-
-
-def _is_constant(graph: OpGraph, position: int) -> bool:
-  return graph.ops[position].op_type == CONSTANT
 
 
 def _more_lines(tf2: OpGraph, pair: RegionPair, shown: OpRecord) -> tuple[SourceLine, ...]:
@@ -312,7 +308,7 @@ def _kept(
 
 
 def _starts_constant(failed: FailedTensor) -> bool:
-  return is_constant(failed.tf1) or is_constant(failed.tf2)
+  return holds_one_number(failed.tf1) or holds_one_number(failed.tf2)
 
 
 def stopped_sources(differences: Sequence[GraphDifference], pairing: Pairing) -> tuple[Source, ...]:

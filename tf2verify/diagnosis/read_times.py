@@ -15,10 +15,10 @@ import numpy as np
 from tf2verify.diagnosis.divergence.outputs import is_opaque, written, written_variable
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.places import bare_source
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.diagnosis.step_ends import StepEnds, written_tensors
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference, Source
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, TensorKey
+from tf2verify.records.wording import listed
 
 RULE = 'read_before_or_after_update'
 _UPDATE = 'update of '

@@ -31,7 +31,7 @@ from tf2verify.diagnosis.single_insertions import plainer_edits, shared_insertio
 from tf2verify.records import rounds
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.op_graph import TensorKey
-from tf2verify.sides.graphs.repairs import Repair, Transplant, bypass, layout_of_shapes
+from tf2verify.sides.graphs.repairs import Repair, Transplant, bypass, layout_of_shapes, transplant
 from tf2verify.sides.graphs.wiring import CannotRepair
 
 MOST_MISTAKES = 10
@@ -88,7 +88,7 @@ class Repairing:
       looking = looking.again(found, judged.left)
     judged = self._single(exchanged_variables(first, self._mistakes)) or judged
     judged = self._single(plainer_edits(first, self._mistakes, judged.passes)) or judged
-    judged = self._single(operand_insertions(self._bench, first, self._mistakes)) or judged
+    judged = self._single(operand_insertions(first, self._mistakes)) or judged
     return self._judged_mistakes(before, judged, note)
 
   def by_one_edit(self, proposed: Iterable[Mistake]) -> Found | None:
@@ -310,16 +310,9 @@ class Repairing:
     layouts = dict(looking.divergence.layouts)
     if place.source.layout is not None and place.source.output is not None:
       layouts[pair.tf1.end, place.source.output] = place.source.layout
-    make = functools.partial(self._transplant, looking)
+    make = functools.partial(_transplant, looking)
     moved = everywhere.transplants((region, pair.tf2.end), given, layouts, make)
     return Repair(transplants=moved)
-
-  def _transplant(
-    self, looking: Looking, moved: Moved, given: Given, layouts: Layouts
-  ) -> Transplant:
-    region, partner = moved
-    sides, partners = (looking.tf1, looking.tf2), looking.divergence.pairing.tf2_of
-    return self._bench.transplant(sides, region, partner, given, layouts, partners)
 
   def _before_the_end_of(
     self,
@@ -349,7 +342,7 @@ class Repairing:
       held = layout_of_shapes(ops[one[0]].outputs[one[1]][1], others[two[0]].outputs[two[1]][1])
       if held is not None:
         layouts[one] = held
-      make = functools.partial(self._transplant, looking)
+      make = functools.partial(_transplant, looking)
       return Repair(transplants=everywhere.transplants((region, two[0]), given, layouts, make))
     if one not in given:
       return None
@@ -396,3 +389,8 @@ class Repairing:
       )
       found.append(dataclasses.replace(one, experiment=experiment))
     return Found(tuple(found), judged.passes, '' if judged.passes else note)
+
+
+def _transplant(looking: Looking, moved: Moved, given: Given, layouts: Layouts) -> Transplant:
+  graphs, partners = (looking.tf1.op_graph, looking.tf2.op_graph), looking.divergence.pairing.tf2_of
+  return transplant(looking.tf1.nodes(), *graphs, *moved, given, layouts, partners)

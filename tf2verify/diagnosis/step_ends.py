@@ -165,14 +165,11 @@ class StepEnds:
 
 def _values_before(run: InspectableRun, names: Sequence[str]) -> dict[str, np.ndarray]:
   """Returns the values of variables before their update, by name."""
-  variables = {name.removeprefix(_UPDATE).partition(' (')[0] for name in names if _is_update(name)}
+  updates = (name.removeprefix(_UPDATE) for name in names if name.startswith(_UPDATE))
+  variables = {name.partition(' (')[0] for name in updates}
   leaves = {op.name: op.tensors[0] for op in run.op_graph.ops if op.op_type == VARIABLE}
   found = {name: leaves[name] for name in sorted(variables) if name in leaves}
   return dict(zip(found, run.fetch([*found.values()]), strict=True))
-
-
-def _is_update(name: str) -> bool:
-  return name.startswith(_UPDATE)
 
 
 def _is_explained(was: Agreement, now: Agreement) -> bool:

@@ -15,12 +15,12 @@ from tf2verify.diagnosis.corrections import correction
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.patterns.known_values import is_computed_float
 from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
-  CONSTANT,
   TARGET,
   Inserted,
   NodeChange,
@@ -185,14 +185,9 @@ def _stopped(graph: OpGraph) -> list[TensorKey]:
     for op in graph.ops
     if not is_backward(op)
     for slot, key in enumerate(op.inputs)
-    if op.is_stopped(slot) and _is_float(graph, key)
+    if op.is_stopped(slot) and is_computed_float(graph, key)
   }
   return list(found)
-
-
-def _is_float(graph: OpGraph, key: TensorKey) -> bool:
-  op = graph.ops[key[0]]
-  return op.op_type != CONSTANT and op.outputs[key[1]][0] == 'float32'
 
 
 def _alike(
@@ -207,7 +202,7 @@ def _alike(
     for n, op in enumerate(graph.ops)
     if op.op_type != TARGET and not is_backward(op)
     for k, (_, shape) in enumerate(op.outputs[: len(op.tensors)])
-    if _is_float(graph, (n, k)) and _may_have(shape, sizes)
+    if is_computed_float(graph, (n, k)) and _may_have(shape, sizes)
   ]
   found: dict[TensorKey, list[TensorKey]] = {key: [] for key in keys}
   for key, value in _sorted_values(tf2, candidates if wanted else ()):

@@ -7,9 +7,9 @@ import numpy as np
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.patterns.reads import tensor_text
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.op_graph import INPUT, OpGraph
+from tf2verify.records.wording import listed
 
 _MOST = 3
 # By how much a number is moved, of the greatest one.

@@ -29,7 +29,8 @@ def check_taken_modules(module_name: str) -> None:
     if own is None or loaded is None or os.path.realpath(loaded) == os.path.realpath(own):
       continue
     other = os.path.abspath(loaded)
-    other = os.path.dirname(os.path.dirname(other) if _is_package(other) else other)
+    is_package = os.path.basename(other) == '__init__.py'
+    other = os.path.dirname(os.path.dirname(other) if is_package else other)
     if folder in places and (other not in places or places.index(folder) < places.index(other)):
       raise CaseDefinitionError(
         f'the module {name} that {os.path.basename(path)} uses is {loaded}, which this process had '
@@ -59,7 +60,3 @@ def _beside(folder: str, name: str) -> str | None:
   """Returns the file of a module in a folder; None if there is none."""
   files = (os.path.join(folder, f'{name}.py'), os.path.join(folder, name, '__init__.py'))
   return next((file for file in files if os.path.isfile(file)), None)
-
-
-def _is_package(path: str) -> bool:
-  return os.path.basename(path) == '__init__.py'

@@ -58,14 +58,10 @@ def end_children(but: Container[int]) -> None:
 def end_marked(mark: str) -> None:
   """Ends the processes that have begun with a text in their environment."""
   wanted = mark.encode()
-  try:
-    names = os.listdir('/proc')
-  except OSError:
-    return
-  for name in filter(str.isdecimal, names):
-    with contextlib.suppress(OSError), open(f'/proc/{name}/environ', 'rb') as file:
-      if wanted in file.read().split(b'\0') and int(name) != os.getpid():
-        kill(int(name))
+  for process in _all():
+    with contextlib.suppress(OSError), open(f'/proc/{process}/environ', 'rb') as file:
+      if wanted in file.read().split(b'\0') and process != os.getpid():
+        kill(process)
 
 
 def end_first_for_lack_of_memory() -> None:
@@ -79,16 +75,19 @@ def _stat(process: int) -> list[str]:
     return file.read().rpartition(')')[2].split()
 
 
+def _all() -> list[int]:
+  try:
+    return [int(name) for name in os.listdir('/proc') if name.isdecimal()]
+  except OSError:
+    return []
+
+
 def _of_all(field: int, value: int) -> Iterator[int]:
   """Yields the processes with a value in a field of their stat."""
-  try:
-    names = os.listdir('/proc')
-  except OSError:
-    return
-  for name in filter(str.isdecimal, names):
+  for process in _all():
     with contextlib.suppress(OSError, IndexError):
-      if int(_stat(int(name))[field]) == value:
-        yield int(name)
+      if int(_stat(process)[field]) == value:
+        yield process
 
 
 def children(process: int) -> list[int]:

@@ -14,7 +14,8 @@ Deviations = Mapping[str, list[Any]]
 
 def without_deviations(report: Mapping[str, Any]) -> tuple[dict[str, Any], Deviations]:
   """Splits the fields of a case's JSON; `with_deviations` puts them together again."""
-  found = {stage['stage']: stage['deviations'] for stage in report['stages'] if _has(stage)}
+  known = [stage for stage in report['stages'] if stage.get('deviations')]
+  found = {stage['stage']: stage['deviations'] for stage in known}
   stages = [{**stage, 'deviations': []} for stage in report['stages']]
   return {**report, 'stages': stages}, found
 
@@ -25,10 +26,6 @@ def with_deviations(report: Mapping[str, Any], deviations: Deviations) -> dict[s
     {**stage, 'deviations': deviations.get(stage['stage'], [])} for stage in report['stages']
   ]
   return {**report, 'stages': stages}
-
-
-def _has(stage: Mapping[str, Any]) -> bool:
-  return bool(stage.get('deviations'))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -100,12 +100,11 @@ def variation_of(key: TensorKey, first: _Array | None, second: _Array | None) ->
   if first.dtype != second.dtype:
     return Variation(key, other=f'its dtype varies: {first.dtype}, {second.dtype}')
   differs = _differs(first, second)
-  absolute, relative, index = _greatest(first, second, differs)
+  absolute, relative = _greatest(first, second, differs)
   return Variation(
     key,
     int(np.count_nonzero(differs)),
     first.size,
-    index,
     absolute,
     relative,
   )
@@ -174,20 +173,15 @@ def _differs(first: _Array, second: _Array) -> _Array:
   return np.asarray(np.any(one != other, axis=1))
 
 
-def _greatest(
-  first: _Array, second: _Array, differs: _Array
-) -> tuple[float, float, tuple[int, ...]]:
-  """Returns the greatest absolute and relative difference, and where the former is."""
-  places = np.flatnonzero(differs)
-  index = tuple(int(axis) for axis in np.unravel_index(places[0], first.shape))
+def _greatest(first: _Array, second: _Array, differs: _Array) -> tuple[float, float]:
+  """Returns the greatest absolute and relative difference; NaN where they cannot be formed."""
   if first.dtype.kind not in 'fcViub':
-    return float('nan'), float('nan'), index
+    return float('nan'), float('nan')
+  places = np.flatnonzero(differs)
   one, other = (widened(array.reshape(-1)[places]) for array in (first, second))
   with np.errstate(all='ignore'):
     absolute = np.abs(other - one)
     relative = absolute / np.abs(one)
   if not np.isfinite(absolute).all():
-    return float('nan'), float('nan'), index
-  worst = int(np.argmax(absolute))
-  index = tuple(int(axis) for axis in np.unravel_index(places[worst], first.shape))
-  return float(absolute[worst]), float(np.max(relative)), index
+    return float('nan'), float('nan')
+  return float(np.max(absolute)), float(np.max(relative))

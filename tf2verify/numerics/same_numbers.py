@@ -1,10 +1,15 @@
-"""Whether two arrays hold the same numbers, but for rounding and shape."""
+"""Whether arrays hold the same numbers, but for rounding and shape."""
 
 import numpy as np
 
 # Of the greatest element: numbers that are closer are the same but for rounding.
 _SAME = 1e-4
 _MASKED = 1e6
+
+
+def holds_one_number(array: np.ndarray) -> bool:
+  """Returns whether an array has elements, and all are the same."""
+  return bool(array.size) and bool((array == array.flat[0]).all())
 
 
 def are_same(one: np.ndarray, other: np.ndarray) -> bool:

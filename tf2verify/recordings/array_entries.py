@@ -93,11 +93,6 @@ class ArrayEntry:
   sampled: SampledEntry | None = parsed(maybe(record(SampledEntry)))
 
   @property
-  def size(self) -> int:
-    """Number of elements."""
-    return math.prod(self.shape)
-
-  @property
   def full_shape(self) -> tuple[int, ...]:
     """The shape of the array that it stands for."""
     return self.shape if self.sampled is None else self.sampled.shape

@@ -17,7 +17,7 @@ from tf2verify.recordings.array_files import ArrayFiles
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.manifest import parse_manifest
 from tf2verify.recordings.manifest_entries import Manifest
-from tf2verify.recordings.run_entries import FilledEntry, RunEntry, SeededEntry
+from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.observation import Observation
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import LossObservation, TrainingRun
@@ -199,14 +199,6 @@ class Recording:
         f'{self.path}: {graph.op_sources} refers to source lines that are not there; record again'
       )
     return found
-
-  def filled(self, training: bool, fill: str, inputs: str, gradients: bool) -> FilledEntry | None:
-    """Returns a run from filled variables, see `Manifest.filled`."""
-    return self.manifest.filled(training, fill, inputs, gradients)
-
-  def seeded(self, mode: str, training: bool) -> SeededEntry | None:
-    """Returns a run from seeded initial values; None where it was not recorded."""
-    return self.manifest.seeded(mode, training)
 
   def observation(self, run: RunEntry, moved: bool = False, again: bool = False) -> Observation:
     """Returns what a run yielded; see `tensor` for `moved` and `again`."""

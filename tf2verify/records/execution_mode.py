@@ -56,7 +56,6 @@ class ModeCall:
   # 1 for the first call from the given values, 2 for a second one with other inputs of the same
   # shapes.
   number: int
-  structure: str  # the nest of the outputs, as text
   tensors: tuple[ModeTensor, ...]  # in the same order in every mode
 
   def values(self) -> dict[TensorKey, np.ndarray | None]:

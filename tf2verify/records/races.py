@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from tf2verify.records.observation import SourceLine
+from tf2verify.records.wording import listed
 
 _SHOWN_NAMES = 3
 _SHOWN_SITES = 4
@@ -127,8 +128,7 @@ def described(races: Sequence[Race]) -> str:
   texts = []
   for found in list(sites.values())[:_SHOWN_SITES]:
     names = list(dict.fromkeys(race.variable for race in found))
-    more = f' and {len(names) - _SHOWN_NAMES} more' if len(names) > _SHOWN_NAMES else ''
-    shown = ', '.join(names[:_SHOWN_NAMES]) + more
+    shown = listed(names, _SHOWN_NAMES)
     shown_race = max(found, key=lambda race: race.first.writes != race.second.writes)
     texts.append(f'of {shown}: {shown_race.first} and {shown_race.second}')
   left = len(sites) - _SHOWN_SITES

@@ -15,7 +15,6 @@ class Variation:
   key: TensorKey  # which one
   mismatched: int = 0  # number of elements with other bits
   size: int = 0  # number of elements
-  index: tuple[int, ...] = ()  # the element with the greatest absolute difference
   # Of the elements; NaN where it cannot be formed (text, or a non-finite value in one run only).
   greatest_absolute: float = 0.0
   greatest_relative: float = 0.0  # of the elements, by the first run; likewise

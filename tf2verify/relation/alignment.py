@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.wording import listed
 
 VariableNames = Mapping[str, str] | Callable[[str], str] | None
 
@@ -159,5 +160,4 @@ def _check_one_to_one(counterparts: Mapping[str, str]) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
-  shown = ', '.join(repr(name) for name in names[:_SHOWN])
-  return shown if len(names) <= _SHOWN else f'{shown} and {len(names) - _SHOWN} more'
+  return listed([repr(name) for name in names], _SHOWN)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.wording import listed
 
 _SHOWN = 5
 
@@ -69,9 +70,8 @@ def _nothing_text(attribute: str, name: str, paired: Sequence[str], known: Seque
   closest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
   if closest:
     return f'{text}. Maybe you meant {closest[0]!r}'
-  shown = ', '.join(repr(one) for one in known[:_SHOWN])
-  more = f' and {len(known) - _SHOWN} more' if len(known) > _SHOWN else ''
-  return f'{text}. The {side} side has {shown or "none"}{more}'
+  shown = listed([repr(one) for one in known], _SHOWN)
+  return f'{text}. The {side} side has {shown or "none"}'
 
 
 def declaration(attribute: str, names: Sequence[str], known: Collection[str], reason: str) -> str:

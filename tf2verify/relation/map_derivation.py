@@ -174,15 +174,19 @@ class _Entries:
       tuple(self._alike),
     )
 
-  def _why(self, side: int, name: str) -> str:
-    """Returns why a variable of a side has no partner."""
-    said = f'{self._shapes[side][name]}, and no variable there has its place'
-    pairs = {
+  def _single_pairs(self) -> dict[str, str]:
+    """Returns the port's variable of each of tf1 that has one for itself, so far."""
+    return {
       entry.tf1[0]: entry.tf2[0]
       for choice in self._choices
       for entry in choice.alternatives[0]
       if len(entry.tf1) == len(entry.tf2) == 1
     }
+
+  def _why(self, side: int, name: str) -> str:
+    """Returns why a variable of a side has no partner."""
+    said = f'{self._shapes[side][name]}, and no variable there has its place'
+    pairs = self._single_pairs()
     partner = {other: one for one, other in pairs.items()} if side else pairs
     shapes = self._shapes[side], self._shapes[1 - side]
     graphs = self._pairs.tf1.graph, self._pairs.tf2.graph
@@ -308,12 +312,7 @@ class _Entries:
 
   def _left_in_scopes(self) -> None:
     """Pairs what has no partner by its scope; names and order say which is which of several."""
-    pairs = {
-      entry.tf1[0]: entry.tf2[0]
-      for choice in self._choices
-      for entry in choice.alternatives[0]
-      if len(entry.tf1) == len(entry.tf2) == 1
-    }
+    pairs = self._single_pairs()
     tables = self._pairs.tf1.tables, self._pairs.tf2.tables
     left = self._left_by_kind(0), self._left_by_kind(1)
     for kind, shapes in left[0].items():

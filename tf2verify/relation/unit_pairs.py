@@ -75,12 +75,7 @@ class UnitPairs:
         _Side(uses, range(len(uses.units)), _members, Detail.NOTHING)
         for uses in (self.tf1, self.tf2)
       ]
-      anchors = [
-        {one: ('pair', one) for one in self.tf2_of},
-        {other: ('pair', one) for one, other in self.tf2_of.items()},
-      ]
-      places = [s.places(known, _FARTHEST) for s, known in zip(sides, anchors, strict=True)]
-      ones, others = (_by_place(f, known) for f, known in zip(places, anchors, strict=True))
+      ones, others = self._places(sides, _FARTHEST)
       same = [
         (units, others[place])
         for place, units in ones.items()
@@ -164,14 +159,20 @@ class UnitPairs:
         near = 'its own kind' if not radius else f'the units up to {radius} away'
         self.reasons[one] = f'the only place of its kind, by {near}'
 
-  def _alone(self, sides: 'Sequence[_Side]', radius: int) -> list[tuple[int, int]]:
-    """Returns the pairs of units that alone have their place, as far as it is looked at."""
-    anchors = [
+  def _places(self, sides: 'Sequence[_Side]', radius: int) -> list[dict[int, list[int]]]:
+    """Returns the units of each side that have no partner, by their place as far as it is seen."""
+    anchors = (
       {one: ('pair', one) for one in self.tf2_of},
       {other: ('pair', one) for one, other in self.tf2_of.items()},
+    )
+    return [
+      _by_place(side.places(known, radius), known)
+      for side, known in zip(sides, anchors, strict=True)
     ]
-    places = [side.places(known, radius) for side, known in zip(sides, anchors, strict=True)]
-    ones, others = (_by_place(found, known) for found, known in zip(places, anchors, strict=True))
+
+  def _alone(self, sides: 'Sequence[_Side]', radius: int) -> list[tuple[int, int]]:
+    """Returns the pairs of units that alone have their place, as far as it is looked at."""
+    ones, others = self._places(sides, radius)
     return [
       (units[0], others[place][0])
       for place, units in ones.items()

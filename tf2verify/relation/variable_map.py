@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.errors import VariableMapError
+from tf2verify.records.wording import listed
 from tf2verify.relation import variable_map_file
 from tf2verify.relation.map_entry import MapEntry
 
@@ -132,9 +133,9 @@ class VariableMap:
     if missing or unknown:
       text = f'{self._called()} and the {side} values do not fit'
       if missing:
-        text += f': no value for {listed(missing)}'
+        text += f': no value for {listed(missing, _SHOWN)}'
       if unknown:
-        text += f'{"; " if missing else ": "}the map does not name {listed(unknown)}'
+        text += f'{"; " if missing else ": "}the map does not name {listed(unknown, _SHOWN)}'
       closest = missing and unknown and difflib.get_close_matches(missing[0], unknown, 1, 0.6)
       raise VariableMapError(text + (f'. Is {closest[0]} meant?' if closest else ''))
     return given
@@ -157,12 +158,14 @@ class VariableMap:
       unknown = [name for name in (*names, *dict(only)) if name not in shapes]
       if unknown:
         closest = difflib.get_close_matches(unknown[0], list(shapes), 1, 0.5)
-        slip = f'. Is {closest[0]} meant?' if closest else f'; it has {listed(list(shapes))}'
+        it_has = listed(list(shapes), _SHOWN)
+        slip = f'. Is {closest[0]} meant?' if closest else f'; it has {it_has}'
         swapped = tf2 if side == 'tf1' else tf1
         if unknown[0] in swapped:
           slip = '. The other side does: TF1 is on the left, the port on the right'
         raise VariableMapError(
-          f'{self._called()} names {listed(unknown)}, which the {side} side does not have{slip}'
+          f'{self._called()} names {listed(unknown, _SHOWN)}, which the {side} side does not '
+          f'have{slip}'
         )
     entries = []
     for entry in map(MapEntry.simplified, self.entries):
@@ -190,9 +193,3 @@ class VariableMap:
       self.entries, key=lambda entry: min(places.get(name, len(places)) for name in entry.tf2)
     )
     return dataclasses.replace(self, entries=tuple(entries))
-
-
-def listed(names: Sequence[str]) -> str:
-  """Returns names in one sentence, the first few of them."""
-  shown = ', '.join(names[:_SHOWN])
-  return shown if len(names) <= _SHOWN else f'{shown} and {len(names) - _SHOWN} more'

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import listed
 from tf2verify.relation.layouts import layout_of
 from tf2verify.relation.roles import owner
 
@@ -160,7 +161,7 @@ def _called(alike: Sequence[_Pair], pairs: Sequence[_Pair]) -> str:
   if scope:
     return f'all {len(names)} variables of {scope} are'
   if len(names) > _NAMED:
-    return f'{", ".join(names[:_NAMED])} and {len(names) - _NAMED} more are'
+    return f'{listed(names, _NAMED)} are'
   *others, last = names
   return f'{", ".join(others)} and {last} are' if others else f'{last} is'
 

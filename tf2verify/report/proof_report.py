@@ -12,7 +12,7 @@ from tf2verify.records.proven import GraphDifference, Proven
 from tf2verify.records.text_line import TextLine, indented
 from tf2verify.records.verdict import ErrorRecord
 from tf2verify.records.verdict_text import differences_text
-from tf2verify.relation.variable_map import listed
+from tf2verify.records.wording import listed
 from tf2verify.safe_text import safe_values
 
 SCHEMA_VERSION = 1
@@ -72,7 +72,7 @@ def _found(proof: CaseProof) -> Iterator[str]:
   yield from _region_lines(proof.runs, modes)
   for side, left in (('tf1', proof.only_tf1), ('the port', proof.only_tf2)):
     if left:
-      yield f'variables of {side} only: {listed(left)}'
+      yield f'variables of {side} only: {listed(left, most=5)}'
   if proof.only_tf1 and proof.only_tf2 and not proof.allocated:
     yield _UNPAIRED
   yield from _statements(proof)
@@ -94,7 +94,7 @@ def _mode_lines(runs: Iterable[ProvenRun]) -> Iterator[str]:
 def _region_lines(runs: Iterable[ProvenRun], modes: Sequence[str]) -> Iterator[str]:
   found = [(run.proven.run, region) for run in runs for region in run.proven.regions]
   for targets, names in _by_modes((name, region.targets) for name, region in found):
-    yield f'not proven, to be tested by a run{_among(names, modes)}: {listed(targets)}'
+    yield f'not proven, to be tested by a run{_among(names, modes)}: {listed(targets, most=5)}'
     here = [region for _, region in found if region.targets == targets]
     for side, lists in (('tf1', [r.tf1 for r in here]), ('port', [r.tf2 for r in here])):
       # The first ones of each mode, those of all modes once.

@@ -70,6 +70,8 @@ def _stage(stage: StageVerdict, rtol: float | None, atol: float | None) -> Stage
   compared = _compared(stage.compared, stage.deviations, deviations)
   reason = _reason(stage, deviations, compared)
   status = Status.FAILED if differences else Status.INCONCLUSIVE if reason else Status.PASSED
+  of_values = (Aspect.VALUES, Aspect.NON_FINITE)
+  differ_in_values = any(found.aspect in of_values for found in differences)
   return dataclasses.replace(
     stage,
     status=status,
@@ -78,12 +80,8 @@ def _stage(stage: StageVerdict, rtol: float | None, atol: float | None) -> Stage
     deviations=deviations,
     reason=reason,
     notes=(*stage.notes, *_notes(stage.deviations, deviations)),
-    diagnosis=stage.diagnosis if any(_is_of_values(found) for found in differences) else None,
+    diagnosis=stage.diagnosis if differ_in_values else None,
   )
-
-
-def _is_of_values(found: Difference) -> bool:
-  return found.aspect in (Aspect.VALUES, Aspect.NON_FINITE)
 
 
 def _key(found: Difference | Deviation) -> tuple[str, str, str]:

@@ -76,38 +76,24 @@ def write_case(verdict: CaseVerdict, directory: str) -> str:
   Raises:
     UsageError: the folder cannot be written.
   """
-  path = os.path.join(directory, case_file_name(verdict))
-  write_whole(path, verdict.to_json() + '\n')
-  return path
+  return _written(directory, case_file_name(verdict), verdict.to_json())
 
 
 def write_adequacy(report: AdequacyReport, directory: str) -> str:
-  """Writes one case's adequacy as JSON.
-
-  Returns:
-    The path.
-
-  Raises:
-    UsageError: the folder cannot be written.
-  """
+  """Writes one case's adequacy as JSON; see `write_case`."""
   name = case_file_name(report).removesuffix('.json') + _ADEQUACY
-  path = os.path.join(directory, name)
-  write_whole(path, report.to_json() + '\n')
-  return path
+  return _written(directory, name, report.to_json())
 
 
 def write_proof(proof: CaseProof, directory: str) -> str:
-  """Writes what of one case is proven as JSON.
-
-  Returns:
-    The path.
-
-  Raises:
-    UsageError: the folder cannot be written.
-  """
+  """Writes what of one case is proven as JSON; see `write_case`."""
   name = case_file_name(proof).removesuffix('.json') + _PROOF
+  return _written(directory, name, proof_json(proof))
+
+
+def _written(directory: str, name: str, text: str) -> str:
   path = os.path.join(directory, name)
-  write_whole(path, proof_json(proof) + '\n')
+  write_whole(path, text + '\n')
   return path
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
+from tf2verify.records.wording import listed
 from tf2verify.relation.declared_pairs import with_declared
 from tf2verify.relation.interchangeable import exchanged, exchanges
 from tf2verify.relation.map_derivation import derive
-from tf2verify.relation.variable_map import listed
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.unrolled_loops import LOOPS
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
@@ -203,6 +203,6 @@ def _unread(
   if not left or any(v.name not in read[0] for v in ones if v.trainable):
     return ()
   return (
-    f'the outputs of the port do not read {listed(left)}, while those of TF1 read all of their '
-    'variables: what these are for is missing in the port',
+    f'the outputs of the port do not read {listed(left, most=5)}, while those of TF1 read all of '
+    'their variables: what these are for is missing in the port',
   )

@@ -7,9 +7,10 @@ import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.diagnosis import Cause
+from tf2verify.records.wording import listed
 from tf2verify.relation.layouts import Layouts
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.variable_map import VariableMap, listed
+from tf2verify.relation.variable_map import VariableMap
 from tf2verify.stages.derived_map import derived_map
 from tf2verify.stages.map_found import DerivedMap
 from tf2verify.stages.mapped import Mapped
@@ -63,13 +64,14 @@ def _map_cause(case: CaseUnderTest, mapped: Mapped) -> Cause | None:
     _elements([entry for entry in own if entry not in other], shapes)
     for own, other in (maps, maps[::-1])
   )
-  wrong = {name for name in given.keys() & told.keys() if not _same(given[name], told[name])}
+  both = given.keys() & told.keys()
+  wrong = {name for name in both if not np.array_equal(given[name], told[name])}
   declared, fitting = ([e for e in one if wrong & set(e.tf2)] for one in maps)
   # A port that reads a renamed variable in another order is wrong by itself: its line is named.
   names = {str(entry) for entry in fitting}
   if all(entry.is_rename and str(entry) in names for entry in declared):
     return None
-  texts = [listed([_text(entry) for entry in one]) for one in (declared, fitting)]
+  texts = [listed([_text(entry) for entry in one], most=5) for one in (declared, fitting)]
   return Cause(
     f'variable_map has {texts[0]}, and the graphs tell {texts[1]}: correct the map, or, if it says '
     'what is meant, let the port use its variables so',
@@ -93,10 +95,6 @@ def _elements(
     }
     found.update(VariableMap((entry,)).to_tf2(numbers))
   return found
-
-
-def _same(one: np.ndarray, other: np.ndarray) -> bool:
-  return one.shape == other.shape and bool((one == other).all())
 
 
 def _text(entry: MapEntry) -> str:
@@ -126,7 +124,7 @@ def _cause(exchanged: Mapping[str, str]) -> Cause | None:
   pairs = list(exchanged.items())
   if len(pairs) > _MOST_NAMED:
     pairs = list(dict.fromkeys(_without_common_end(*pair) for pair in pairs))
-  names = listed([f'{other} is {one} of tf1' for one, other in pairs])
+  names = listed([f'{other} is {one} of tf1' for one, other in pairs], most=5)
   return Cause(
     f'the port exchanges variables: by their names {names}, and it uses them in place of each '
     'other; let the port use each as tf1 does, or, if only the names are misleading, declare '

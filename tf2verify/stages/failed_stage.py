@@ -1,5 +1,6 @@
 """The diagnosis of a failed stage: both sides made ready to be looked into."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -162,7 +163,7 @@ def _diagnosed(
   findings: Findings,
   experimenting: Experimenting | None,
 ) -> Diagnosis:
-  run, inspection = findings.failed_run, findings.inspection
+  run, inspection, recorded = findings.failed_run, findings.inspection, case.tf1.recorded()
   if run is not None and not run.gradients:
     run = dataclasses.replace(run, unrolls=True)
     findings = dataclasses.replace(findings, failed_run=run)
@@ -201,7 +202,7 @@ def _diagnosed(
       diagnosis = dataclasses.replace(diagnosis, without_experiments=not_tried)
     if not_run:
       return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, not_run))
-    here = None if run is None else case.tf1.recorded_on_current_tf(run)
+    here = None if run is None or recorded is None else recorded.on_current_tf(run)
     if here is None:
       return diagnosis
     return with_versions(diagnosis, findings.failed_tensors, here, sides[0] if sides else None)
@@ -266,10 +267,8 @@ def _tf1_in_training(
     side = case.tf1.inspectable(dataclasses.replace(run, training=True, unrolls=False))
   except NotApplicable:  # a recorded graph that is not run here
     return None
-  try:
+  with contextlib.closing(side):
     return side.op_graph
-  finally:
-    side.close()
 
 
 def with_diagnosis(verdict: StageVerdict, diagnosis: Diagnosis, stage: type[Stage]) -> StageVerdict:

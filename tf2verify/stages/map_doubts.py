@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from tf2verify.records.wording import listed
 from tf2verify.relation.derivation import Derivation
 from tf2verify.relation.flattened_rows import order_of_rows
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.variable_map import listed
 
 _SHOWN = 8
 
@@ -53,7 +53,7 @@ def doubts_of(
     return doubts
   if found.exchangeable:
     doubts.append(
-      f'by order only: {listed(found.exchangeable)}; they are interchangeable, '
+      f'by order only: {listed(found.exchangeable, most=5)}; they are interchangeable, '
       'and the outputs do not confirm the order; names or a look at the port decide'
     )
   if apart is not None:

@@ -4,8 +4,8 @@ import dataclasses
 
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import VARIABLE, OpGraph
+from tf2verify.records.wording import listed
 from tf2verify.relation.layouts import Layouts
-from tf2verify.relation.variable_map import listed
 from tf2verify.relation.variables_read import variables_read
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -38,7 +38,7 @@ def never_read_cause(case: CaseUnderTest, tf1: OpGraph, port: OpGraph) -> NeverR
   scopes: dict[str, list[str]] = {}
   for one, other in dict.fromkeys(_scopes(*pair) for pair in pairs):
     scopes.setdefault(other, []).append(one)
-  names = listed([f'{other} ({", ".join(ones)} of tf1)' for other, ones in scopes.items()])
+  names = listed([f'{other} ({", ".join(ones)} of tf1)' for other, ones in scopes.items()], most=5)
   cause = Cause(
     f'the port never reads {names}, on which outputs of tf1 depend'
     f'{_line(tf1, {one for one, _ in pairs})}: the layer is not called, or a different one is '

@@ -4,8 +4,8 @@ import dataclasses
 
 from tf2verify.records.diagnosis import Diagnosis, GraphAspect
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph
+from tf2verify.records.wording import listed
 from tf2verify.relation.op_pairs import family
-from tf2verify.relation.variable_map import listed
 from tf2verify.relation.variable_uses import MAIN_OPS
 from tf2verify.stages.map_found import DerivedMap
 
@@ -45,8 +45,8 @@ def with_map_note(derived: DerivedMap | None, tf1: OpGraph, diagnosis: Diagnosis
     return diagnosis
   note = (
     f'the derived variable map may be wrong instead of the port: no numbers confirm '
-    f'{listed(doubtful)}; `python -m tf2verify map` shows the layouts, and variable_map declares '
-    'others'
+    f'{listed(doubtful, most=5)}; `python -m tf2verify map` shows the layouts, and variable_map '
+    'declares others'
   )
   return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, note))
 

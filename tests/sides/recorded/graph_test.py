@@ -115,7 +115,7 @@ class RecordedGraphTest(absltest.TestCase):
 
   def test_the_graph_run_here_gives_what_was_recorded_here(self):
     run = self._run()
-    here = self._tf1.recorded_on_current_tf(run)
+    here = self._tf1.on_current_tf(run)
     (recorded,) = self._tf1.prepare_filled([run])()
     np.testing.assert_array_equal(here.observation.outputs[0].value, recorded.outputs[0].value)
     self.assertEqual(here.recorded_by, f'TensorFlow {tf.__version__}')

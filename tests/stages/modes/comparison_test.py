@@ -24,7 +24,7 @@ _CASE = types.SimpleNamespace(
 
 
 def _run(mode, *tensors, training=True, number=1, **draws):
-  call = ModeCall(training, number, 'Tensor', tuple(tensors))
+  call = ModeCall(training, number, tuple(tensors))
   return ModeRun(mode, (call,), **draws)
 
 
@@ -78,8 +78,8 @@ class ComparableTest(absltest.TestCase):
   def test_draws(self):
     drawing = _run(modes.EAGER, draws=frozenset({True}))
     looping = _run(modes.EAGER, draws=frozenset({True}), draws_in_loops=frozenset({True}))
-    first, second = (ModeCall(True, number, '', ()) for number in (1, 2))
-    inference = ModeCall(False, 2, '', ())
+    first, second = (ModeCall(True, number, ()) for number in (1, 2))
+    inference = ModeCall(False, 2, ())
     self.assertTrue(comparable(drawing, modes.FUNCTION, first))
     self.assertFalse(comparable(drawing, modes.FUNCTION, second))
     self.assertFalse(comparable(drawing, modes.JIT, first))

@@ -23,7 +23,7 @@ _NOISE = 1e-4
 
 def _call(number=1, **tensors):
   found = [ModeTensor(quantity, 'x', np.float32(value)) for quantity, value in tensors.items()]
-  return ModeCall(False, number, 'Tensor', tuple(found))
+  return ModeCall(False, number, tuple(found))
 
 
 class _Port:

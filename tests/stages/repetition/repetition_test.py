@@ -26,7 +26,7 @@ def repeater(case, test):
 class MergedTest(absltest.TestCase):
   def test_the_greatest_of_each(self):
     def variation(subject, amount):
-      return Variation(TensorKey('output', subject, 'training'), 1, 2, (0,), amount, amount)
+      return Variation(TensorKey('output', subject, 'training'), 1, 2, amount, amount)
 
     runs = [[variation('x', 1.0), variation('y', 1.0)], [variation('x', 3.0)], []]
     self.assertEqual(merged(runs), (variation('x', 3.0), variation('y', 1.0)))

@@ -101,11 +101,7 @@ class HeldOtherwise:
     is_end = ops[pair.tf1.end].op_type == TARGET
     if is_end or source.tf1.shape != source.tf2.shape or source.tf1.dtype.kind != 'f':
       return source
-    both = [
-      (one, two)
-      for one, two in pair.entering
-      if one is not None and two is not None and not is_opaque(ops[one[0]].outputs[one[1]][0])
-    ]
+    both = self._of_both(pair)
     values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
     held = {
       others[n].tensors[k]: self.as_tf2(one, value)
@@ -126,6 +122,15 @@ class HeldOtherwise:
     found = agreement(layout.to_tf2(source.tf1), source.tf2)
     return dataclasses.replace(source, layout=layout, agreement=found)
 
+  def _of_both(self, pair: RegionPair) -> list[tuple[TensorKey, TensorKey]]:
+    """Returns the pairs of tensors by which both sides enter regions, of those that have values."""
+    ops = self.tf1.op_graph.ops
+    return [
+      (one, two)
+      for one, two in pair.entering
+      if one is not None and two is not None and not is_opaque(ops[one[0]].outputs[one[1]][0])
+    ]
+
   def _entering(self, pair: RegionPair) -> list[TensorKey]:
     known = self.layouts.keys() - self.views.keys()
     return [one for one, _ in pair.entering if one in known and one is not None]
@@ -139,11 +144,7 @@ class HeldOtherwise:
     if source.output is None:
       return False
     ops, others = self.tf1.op_graph.ops, self.tf2.op_graph.ops
-    both = [
-      (one, two)
-      for one, two in pair.entering
-      if one is not None and two is not None and not is_opaque(ops[one[0]].outputs[one[1]][0])
-    ]
+    both = self._of_both(pair)
     asked = pair.tf1.end, pair.tf2.end, source.output, tuple(both)
     if asked not in self._of_shapes:
       values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])

@@ -8,7 +8,7 @@ from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.outputs import can_fetch
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair, without_inputs
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.numerics.relayout import agreement_as_held, alike, is_constant, relayout
+from tf2verify.numerics.relayout import alike, alike_as_held, is_constant, relayout
 from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
 
 # What these yield is paired part by part.
@@ -131,8 +131,7 @@ def _is_telling(op: OpRecord) -> bool:
 
 def _alike_as_held(tf1: np.ndarray, tf2: np.ndarray) -> bool:
   """Returns the same of two that may hold their elements in other shapes."""
-  found, _ = agreement_as_held(tf1, tf2)
-  return not is_constant(tf1) and found.is_rounding and not found.is_doubtful
+  return not is_constant(tf1) and alike_as_held(tf1, tf2)
 
 
 def _alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:

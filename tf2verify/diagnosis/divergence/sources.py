@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,9 @@ class InspectableRun(Protocol):
   op_graph: OpGraph
   # How variables are held that lie on the tf1 side differently, by their tf1 names.
   layouts: Mapping[str, Relayout]
+
+  def nodes(self) -> Mapping[str, Any]:
+    """Returns the NodeDefs of the graph by name."""
 
   def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
     """Returns tensors by name."""

@@ -88,7 +88,8 @@ def forms(record: OptimizerRecord, learning_rate: float | None) -> Iterator[Form
     settings['learning_rate'] = learning_rate
   known = _rule(record, settings)
   if known:
-    for rule in (known, *(_VARIANTS.get(known, ()) if _is_own(record) else ())):
+    is_own = not record.name.startswith(('tf.', *_KERAS))
+    for rule in (known, *(_VARIANTS.get(known, ()) if is_own else ())):
       yield _form(rule, settings)
     return
   for rule, defaults in _GUESSES:
@@ -109,10 +110,6 @@ def passable(record: OptimizerRecord, name: str, value: float) -> float:
   """
   is_replaced = name == 'epsilon' and value == 0 and record.name.startswith(_LEGACY)
   return _ALMOST_NO_EPSILON if is_replaced else value
-
-
-def _is_own(record: OptimizerRecord) -> bool:
-  return not record.name.startswith(('tf.', *_KERAS))
 
 
 def _settings(record: OptimizerRecord) -> dict[str, float]:

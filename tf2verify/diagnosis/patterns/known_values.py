@@ -73,6 +73,12 @@ def without_numbers(graph: OpGraph, positions: Sequence[int]) -> list[int]:
   return [n for n in positions if known_value(graph, n) is None]
 
 
+def is_computed_float(graph: OpGraph, key: TensorKey) -> bool:
+  """Returns whether a tensor is of float32, and no constant."""
+  op = graph.ops[key[0]]
+  return op.op_type != CONSTANT and op.outputs[key[1]][0] == 'float32'
+
+
 def is_of_constants(graph: OpGraph, position: int) -> bool:
   """Returns whether an operation reads nothing but constants, however large, on any way."""
   pending, seen = [position], {position}

@@ -9,6 +9,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair
 from tf2verify.diagnosis.patterns.known_values import computed_number
 from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph
 from tf2verify.relation.op_pairs import family
@@ -98,14 +99,9 @@ def _numbers(graph: OpGraph, region: Region) -> list[_Number]:
     for slot, (producer, _) in enumerate(op.inputs):
       is_written = graph.ops[producer].op_type == CONSTANT
       value = graph.ops[producer].constant if is_written else computed_number(graph, producer)
-      if value is not None and _is_one_number(value) and value.dtype.kind in of_kinds:
+      if value is not None and holds_one_number(value) and value.dtype.kind in of_kinds:
         found.append(_Number(position, slot, kind, float(value.ravel()[0]), is_written))
   return found
-
-
-def _is_one_number(value: np.ndarray) -> bool:
-  """Returns whether all elements are the same number, as of `ones_like`."""
-  return value.size > 0 and bool(np.all(value == value.ravel()[0]))
 
 
 def _is_same(one: _Number, other: _Number) -> bool:

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tf2verify.relation.proof import exponential_rules, masks
 from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.extremes import above_zero, extreme
@@ -144,18 +142,13 @@ def bound(op: Operation) -> Sequence[int] | None:
   return [extreme(op.terms, op.op_type, op.inputs, op.dtype, op.shape)]
 
 
-def _number(op: Operation, value: float) -> int:
-  kind = np.dtype('float32' if op.dtype in ('bfloat16', 'float16') else op.dtype)
-  return op.terms.constant(np.asarray(value, kind), op.dtype)
-
-
 def relu(op: Operation) -> Sequence[int] | None:
   """The greater of its input and 0; of `Relu6` the lesser of that and 6."""
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
     return None
   found = above_zero(op.terms, op.inputs[0], op.dtype, op.shape)
   if op.op_type == 'Relu6':
-    found = extreme(op.terms, 'Minimum', [found, _number(op, 6)], op.dtype, op.shape)
+    found = extreme(op.terms, 'Minimum', [found, op.number(6)], op.dtype, op.shape)
   return [found]
 
 
@@ -270,7 +263,7 @@ def floor_div(op: Operation) -> Sequence[int] | None:
     return _unary(op)
   sign, own, over = (-1 if leading < 0 else 1), round(found.get((), 0)), round(divisor)
   whole, rest = divmod(sign * own + (over - 1 if sign < 0 else 0), over)
-  one = _number(op, 1)
+  one = op.number(1)
   above = total(terms, [(op.inputs[0], sign), (one, rest - sign * own)], op.dtype, op.shape)
   divided = elementwise(terms, 'FloorDiv', [above, op.inputs[1]], op.dtype, op.shape)
   return [total(terms, [(divided, sign), (one, sign * whole)], op.dtype, op.shape)]

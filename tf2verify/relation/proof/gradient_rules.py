@@ -53,17 +53,12 @@ def _product(op: Operation, *factors: int) -> int:
   return product(op.terms, factors, op.dtype, op.shape)
 
 
-def _one(op: Operation) -> int:
-  kind = np.dtype('float32' if op.dtype in ('bfloat16', 'float16') else op.dtype)
-  return op.terms.constant(np.asarray(1, kind), op.dtype)
-
-
 def _tanh(op: Operation, output: int, gradient: int) -> int:
-  return _product(op, gradient, _sum(op, (_one(op), 1), (_product(op, output, output), -1)))
+  return _product(op, gradient, _sum(op, (op.number(1), 1), (_product(op, output, output), -1)))
 
 
 def _sigmoid(op: Operation, output: int, gradient: int) -> int:
-  return _product(op, gradient, output, _sum(op, (_one(op), 1), (output, -1)))
+  return _product(op, gradient, output, _sum(op, (op.number(1), 1), (output, -1)))
 
 
 def _root(op: Operation, output: int, gradient: int) -> int:

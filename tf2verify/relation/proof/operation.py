@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tf2verify.relation.proof.terms import Shape, Terms
 
 
@@ -30,6 +32,11 @@ class Operation:
     if found is None or any(size is None for size in found):
       return None
     return tuple(size for size in found if size is not None)
+
+  def number(self, value: float) -> int:
+    """Returns the term of a number of the first output's dtype."""
+    kind = np.dtype('float32' if self.dtype in ('bfloat16', 'float16') else self.dtype)
+    return self.terms.constant(np.asarray(value, kind), self.dtype)
 
   def shapes(self) -> list[Shape] | None:
     """Returns the shapes of all inputs; None if one is not known."""

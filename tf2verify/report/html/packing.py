@@ -90,7 +90,7 @@ def _values(kind: str, values: Sequence[Cell], words: dict[str, int]) -> list[An
   if kind == 'number':
     return [_number(value) for value in values]
   if kind == 'ulps':
-    return [_letters(value) if isinstance(value, tuple) else '' for value in values]
+    return [''.join(map(_letter, v)) if isinstance(v, tuple) else '' for v in values]
   return [words.setdefault(_text(value), len(words)) for value in values]
 
 
@@ -98,13 +98,9 @@ def _text(value: Cell) -> str:
   return '' if value is None else str(value)
 
 
-def _letters(counts: Sequence[int]) -> str:
-  """Returns a histogram as a letter per count: exact up to 16, to a tenth of itself beyond."""
-  return ''.join(map(_letter, counts))
-
-
 @functools.lru_cache(maxsize=4096)
 def _letter(count: int) -> str:
+  """Returns the letter of a count of a histogram: exact up to 16, to a tenth of itself beyond."""
   level = count if count <= _EXACT else _EXACT + round(math.log(count / _EXACT, _STEP))
   return _LETTERS[min(level, len(_LETTERS) - 1)]
 

@@ -13,8 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.sides.graphs import inlining
+from tf2verify.sides.graphs.new_nodes import constant_node
 
-v1 = tf.compat.v1
 _FROM_TENSOR, _RESERVE, _SET = 'TensorListFromTensor', 'TensorListReserve', 'TensorListSetItem'
 _GET, _STACK = 'TensorListGetItem', 'TensorListStack'
 _PASSING = ('Identity', 'IdentityN')
@@ -102,36 +102,23 @@ def _read_element(
   element = _elements(known, values).get(int(values[place]))
   dtype = node.attr['element_dtype'].type
   if element is not None:
-    _become(node, 'Identity', [element], T=dtype)
+    inlining.become(node, 'Identity', [element], T=dtype)
   elif known.rows is not None:
-    axis = v1.NodeDef(name=f'{node.name}/axis', op='Const')
-    axis.attr['dtype'].type = tf.int32.as_datatype_enum
-    axis.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.int32(0)))
+    axis = constant_node(f'{node.name}/axis', 0)
     graph_def.node.append(axis)
     index = tf.int32.as_datatype_enum
-    _become(
+    inlining.become(
       node, 'GatherV2', [known.rows, place, axis.name], Tparams=dtype, Tindices=index, Taxis=index
     )
 
 
 def _stack(node: Any, known: _List, values: Mapping[str, np.ndarray]) -> None:
   if known.rows is not None and not known.writes:
-    _become(node, 'Identity', [known.rows], T=node.attr['element_dtype'].type)
+    inlining.become(node, 'Identity', [known.rows], T=node.attr['element_dtype'].type)
   if known.size is None:
     return
   elements = _elements(known, values)
   places = range(int(values[known.size]))
   if elements and all(place in elements for place in places) and len(elements) == len(places):
-    _become(node, 'Pack', [elements[n] for n in places], T=node.attr['element_dtype'].type)
+    inlining.become(node, 'Pack', [elements[n] for n in places], T=node.attr['element_dtype'].type)
     node.attr['N'].i = len(places)
-
-
-def _become(node: Any, op: str, inputs: Sequence[str], **types: int) -> None:
-  """Makes an operation another one, under its name, that waits for what it waited for."""
-  controls = inlining.control_inputs(node)
-  node.op = op
-  node.attr.clear()
-  for name, dtype in types.items():
-    node.attr[name].type = dtype
-  del node.input[:]
-  node.input.extend([*inputs, *controls])

@@ -1,5 +1,6 @@
 """A training step from the same values, had another number of steps been taken before it."""
 
+import contextlib
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -290,14 +291,11 @@ class CountedStep:
       op_name: dataclasses.replace(variable, value=value(variable.name))
       for op_name, variable in self._step.variables.items()
     }
-    run = step_run(dataclasses.replace(self._step, variables=variables))
-    try:
+    with contextlib.closing(step_run(dataclasses.replace(self._step, variables=variables))) as run:
       tensors = _targets(run.op_graph)
       if not set(names) <= tensors.keys():
         return None
       return dict(zip(names, run.fetch([tensors[name] for name in names]), strict=True))
-    finally:
-      run.close()
 
 
 def _targets(graph: OpGraph) -> dict[str, str]:

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tf2verify.reference.variables import static_shape
 
-v1 = tf.compat.v1
 # Variables are given their values in portions of about this size, to bound memory.
 _PORTION_BYTES = 64 * 2**20
 

@@ -7,17 +7,14 @@ has none of it, and it is copied node by node.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from tf2verify.records.op_graph import STOPS, TARGET, OpGraph, TensorKey
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.relation.op_pairs import is_backward_name
 from tf2verify.sides.graphs.inlining import data_inputs
+from tf2verify.sides.graphs.new_nodes import new_node
 from tf2verify.sides.graphs.reading import PASSING
 from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE, Transplant
 from tf2verify.sides.graphs.wiring import OF_TF1, CannotRepair, bare_copy
-
-v1 = tf.compat.v1
 
 # What `tf.custom_gradient` calls the gradients that it registers.
 _WITH_TENSORS = b'CustomGradient'
@@ -80,9 +77,8 @@ class GradientTransplants:
       copies.copy(self._computing(position), OF_TF1 + self._tf1.ops[position].name)
     op, other = self._tf1.ops[end], self.tf2.ops[partner]
     if op.op_type == TARGET:
-      last = v1.NodeDef(name=other.tensors[0].rpartition(':')[0], op='Identity')
-      last.input.append(copies.read(op.tensors[0]))
-      last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
+      read, name = copies.read(op.tensors[0]), other.tensors[0].rpartition(':')[0]
+      last = new_node(name, 'Identity', [read], T=op.outputs[0][0])
     else:
       copies.copy(self._computing(end), other.name)
       last = copies.made.pop(other.name)
@@ -132,9 +128,8 @@ class GradientTransplants:
         continue
       producer, number = self.given[position, 0]
       other = self.tf2.ops[producer]
-      node = v1.NodeDef(name=OF_TF1 + name, op='Identity', input=[other.tensors[number]])
-      node.attr['T'].type = tf.as_dtype(other.outputs[number][0]).as_datatype_enum
-      yield node
+      dtype, _ = other.outputs[number]
+      yield new_node(OF_TF1 + name, 'Identity', [other.tensors[number]], T=dtype)
 
   def _end(self, tensor: str) -> str:
     """Returns the name of the operation that computes what others pass on."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -145,14 +145,21 @@ def control_inputs(node: Any) -> list[str]:
   return [name for name in node.input if name.startswith('^')]
 
 
+def become(node: Any, op: str, inputs: Iterable[str] = (), **types: int) -> None:
+  """Makes an operation another one, under its name, that waits for what it waited for."""
+  controls = control_inputs(node)
+  node.op = op
+  node.attr.clear()
+  for name, dtype in types.items():
+    node.attr[name].type = dtype
+  del node.input[:]
+  node.input.extend([*inputs, *controls])
+
+
 def pass_on(node: Any, outputs: Sequence[str], dtypes: Sequence[tf.DType]) -> None:
   """Makes a call an operation that yields some tensors, to be asked for by its name."""
-  controls = control_inputs(node)
-  node.op = 'IdentityN'
-  node.attr.clear()
+  become(node, 'IdentityN', outputs)
   node.attr['T'].list.type.extend(dtype.as_datatype_enum for dtype in dtypes)
-  del node.input[:]
-  node.input.extend([*outputs, *controls])
 
 
 def redirect(graph_def: Any, outputs: Mapping[str, Sequence[str]]) -> None:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf2verify.records.op_graph import Inserted, NodeChange
 from tf2verify.sides.graphs.inlining import control_inputs, data_inputs, with_output
+from tf2verify.sides.graphs.new_nodes import constant_node, new_node
 from tf2verify.tensorflow_internals.graphs import op_definition
 
 v1 = tf.compat.v1
@@ -130,8 +131,7 @@ class Part:
     name = self._prefix + 'given/' + tensor.replace(':', '_')
     if name + ':0' not in self.feeds:
       self.feeds[name + ':0'] = value
-      node = v1.NodeDef(name=name, op='Placeholder')
-      node.attr['dtype'].type = _dtype_of(value).as_datatype_enum
+      node = new_node(name, 'Placeholder', dtype=_dtype_of(value))
       # With its shape the import refuses what does not fit: some kernels end the process instead.
       node.attr['shape'].shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
       self.nodes.append(node)
@@ -158,11 +158,8 @@ class Part:
     array = np.asarray(value)
     if array.size > _MOST_CONSTANT or array.dtype.kind not in 'iuf':
       return self._placeholder(name, value)
-    node = v1.NodeDef(name=f'{self._prefix}given/{name}', op='Const')
-    node.attr['dtype'].type = _dtype_of(array).as_datatype_enum
-    node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(array))
-    self.nodes.append(node)
-    return str(node.name)
+    self.nodes.append(constant_node(f'{self._prefix}given/{name}', array))
+    return f'{self._prefix}given/{name}'
 
 
 def insert(
@@ -199,8 +196,7 @@ def insert(
         sliced.attr[attribute].CopyFrom(cut.attr[attribute])
     added.append(sliced)
     operand = sliced.name
-  made = v1.NodeDef(name=name, op=one.op_type, input=[read])
-  made.attr['T'].type = tf.float32.as_datatype_enum
+  made = new_node(name, one.op_type, [read], T=tf.float32)
   added.append(made)
   if one.order:
     made.attr['Tperm'].type = tf.int32.as_datatype_enum
@@ -221,19 +217,13 @@ def bounds_of(cut: Any) -> list[str]:
 
 
 def _constant(added: list[Any], name: str, value: np.ndarray) -> str:
-  known = v1.NodeDef(name=name, op='Const')
-  known.attr['dtype'].type = tf.as_dtype(value.dtype).as_datatype_enum
-  known.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
-  added.append(known)
+  added.append(constant_node(name, value))
   return name
 
 
 def _reshaped(added: list[Any], name: str, read: str, shape: Sequence[int]) -> str:
   size = _constant(added, f'{name}/shape', np.asarray(shape, np.int32))
-  made = v1.NodeDef(name=name, op='Reshape', input=[read, size])
-  made.attr['T'].type = tf.float32.as_datatype_enum
-  made.attr['Tshape'].type = tf.int32.as_datatype_enum
-  added.append(made)
+  added.append(new_node(name, 'Reshape', [read, size], T=tf.float32, Tshape=tf.int32))
   return name
 
 

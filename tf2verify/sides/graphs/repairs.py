@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import (
@@ -18,6 +17,7 @@ from tf2verify.records.op_graph import (
   TensorKey,
 )
 from tf2verify.sides.graphs.inlining import is_in_branch
+from tf2verify.sides.graphs.new_nodes import constant_node, new_node
 from tf2verify.sides.graphs.parts import bounds_of, insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.update_kinds import turned
@@ -30,8 +30,6 @@ from tf2verify.sides.graphs.wiring import (
   bare_copy,
   layout_steps,
 )
-
-v1 = tf.compat.v1
 
 # By which an operation has another gradient than that of its type.
 GRADIENT_ATTRIBUTE = '_gradient_op_type'
@@ -203,8 +201,7 @@ def transplant(
   if is_update:
     (last,) = turned(op, other, tf2, source, name)
   else:
-    last = v1.NodeDef(name=name, op='Identity', input=[source])
-    last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
+    last = new_node(name, 'Identity', [source], T=op.outputs[0][0])
   nodes_made, fed = (*wiring.added, *moved), _fed(wiring)
   return Transplant(nodes_made, last, True, is_update, fed=fed, number=int(number))
 
@@ -226,9 +223,7 @@ def bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
   if layout is not None:
     *steps, last = layout_steps(layout, tensor, dtype, op.name)
     return Transplant(tuple(steps), last)
-  passed = v1.NodeDef(name=op.name, op='Identity', input=[tensor])
-  passed.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
-  return Transplant((), passed)
+  return Transplant((), new_node(op.name, 'Identity', [tensor], T=dtype))
 
 
 def target_bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
@@ -246,8 +241,7 @@ def target_bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
   name, _, number = op.tensors[0].partition(':')
   if len(op.tensors) != 1 or number != '0' or op.attribute('op') is not None:
     raise CannotRepair('what the run yields is not one output')
-  passed = v1.NodeDef(name=name, op='Identity', input=[tf2.tensor(read)])
-  passed.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
+  passed = new_node(name, 'Identity', [tf2.tensor(read)], T=op.outputs[0][0])
   is_update = op.name.startswith(_UPDATE_OF)
   return Transplant((), passed, is_target=True, is_update=is_update)
 
@@ -285,9 +279,8 @@ def _change(graph_def: Any, change: NodeChange) -> None:
     array = np.asarray(value)
     if slot >= len(data):
       raise CannotRepair(f'{change.op} has no input {slot}')
-    constant = graph_def.node.add(name=f'{_OF_SETTINGS}{change.op}/{slot}', op='Const')
-    constant.attr['dtype'].type = tf.as_dtype(array.dtype).as_datatype_enum
-    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(array))
+    constant = constant_node(f'{_OF_SETTINGS}{change.op}/{slot}', array)
+    graph_def.node.append(constant)
     node.input[data[slot]] = constant.name
 
 

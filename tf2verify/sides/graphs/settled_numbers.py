@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.graph_ops import op_name_of
-from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
+from tf2verify.sides.graphs.inlining import become, data_inputs
 from tf2verify.tensorflow_internals import graphs
 
 # What a step chooses is a number as well.
@@ -17,13 +17,8 @@ _SAME = 1e-5  # relative
 
 def settle(node: Any, value: np.ndarray) -> None:
   """Makes a constant of an operation, which waits for what it has waited for."""
-  controls = control_inputs(node)
-  node.op = 'Const'
-  node.attr.clear()
-  node.attr['dtype'].type = tf.as_dtype(value.dtype).as_datatype_enum
+  become(node, 'Const', dtype=tf.as_dtype(value.dtype).as_datatype_enum)
   node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
-  del node.input[:]
-  node.input.extend(controls)
 
 
 def settle_reads(graph_def: Any, values: Mapping[str, np.ndarray]) -> None:

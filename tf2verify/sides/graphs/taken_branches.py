@@ -100,8 +100,5 @@ def _marked(
 
 def _empty(node: Any, waits_for: Sequence[str]) -> None:
   """Leaves of a condition the name, to wait for."""
-  controls = inlining.control_inputs(node)
-  node.op = 'NoOp'
-  node.attr.clear()
-  del node.input[:]
-  node.input.extend([*controls, *(f'^{name}' for name in waits_for)])
+  inlining.become(node, 'NoOp')
+  node.input.extend(f'^{name}' for name in waits_for)

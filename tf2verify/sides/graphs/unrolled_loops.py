@@ -14,12 +14,12 @@ from tf2verify.records import rounds
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs import inlining
 from tf2verify.sides.graphs.apart_lists import with_lists_apart
+from tf2verify.sides.graphs.new_nodes import constant_node, new_node
 from tf2verify.sides.graphs.purity import calls_pure_functions
 from tf2verify.sides.graphs.sessions import imported
 from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
 from tf2verify.tensorflow_internals import graphs
 
-v1 = tf.compat.v1
 LOOPS = ('While', 'StatelessWhile')
 # Loops within loops are unrolled after those.
 _DEEPEST = 4
@@ -117,17 +117,11 @@ def split_apart(graph_def: Any) -> None:
 
 def _slice(node: Any, number: int, begin: np.ndarray, size: np.ndarray) -> list[Any]:
   """Returns the operations that yield one output of a `Split`."""
-  name, made = rounds.part(node.name, number), []
-  for word, value in (('begin', begin), ('size', size)):
-    constant = v1.NodeDef(name=f'{name}/{word}', op='Const')
-    constant.attr['dtype'].type = tf.int32.as_datatype_enum
-    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
-    made.append(constant)
+  name = rounds.part(node.name, number)
+  made = [constant_node(f'{name}/begin', begin), constant_node(f'{name}/size', size)]
   reads = [inlining.data_inputs(node)[1], *(constant.name for constant in made)]
-  part = v1.NodeDef(name=name, op='Slice', input=[*reads, *inlining.control_inputs(node)])
-  part.attr['T'].type = node.attr['T'].type
-  part.attr['Index'].type = tf.int32.as_datatype_enum
-  return [*made, part]
+  reads += inlining.control_inputs(node)
+  return [*made, new_node(name, 'Slice', reads, T=node.attr['T'].type, Index=tf.int32)]
 
 
 def _body(node: Any, library: Mapping[str, Any]) -> Any:

@@ -3,12 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
-
 from tf2verify.records.op_graph import VARIABLE, OpGraph, OpRecord
+from tf2verify.sides.graphs.new_nodes import new_node
 from tf2verify.sides.graphs.wiring import CannotRepair
-
-v1 = tf.compat.v1
 
 _KINDS = ('AssignSub', 'AssignAdd', 'Assign')
 # From what tf1 writes to what the port does, of the variable's value and of tf1's: the operation,
@@ -35,17 +32,18 @@ def turned(tf1: OpRecord, target: OpRecord, tf2: OpGraph, source: str, name: str
     CannotRepair: they are no updates, or the port does not read the variable.
   """
   kinds = tuple(_kind(one) for one in (tf1, target))
-  dtype = tf.as_dtype(tf1.outputs[0][0]).as_datatype_enum
+  dtype = tf1.outputs[0][0]
   if '' in kinds:
     raise CannotRepair('what the run yields is computed differently')
   if kinds[0] == kinds[1]:
-    yield _node('Identity', name, [source], dtype)
+    yield new_node(name, 'Identity', [source], T=dtype)
   elif 'Assign' not in kinds:
-    yield _node('Neg', name, [source], dtype)
+    yield new_node(name, 'Neg', [source], T=dtype)
   else:
     variable = _read(tf2, target)
     op_type, variable_first = _TURNED[kinds[0], kinds[1]]
-    yield _node(op_type, name, [variable, source][:: 1 if variable_first else -1], dtype)
+    inputs = [variable, source][:: 1 if variable_first else -1]
+    yield new_node(name, op_type, inputs, T=dtype)
 
 
 def _kind(target: OpRecord) -> str:
@@ -61,9 +59,3 @@ def _read(graph: OpGraph, target: OpRecord) -> str:
     if op.op_type == VARIABLE and op.name == name and op.tensors:
       return op.tensors[0]
   raise CannotRepair('the port does not read the variable that it writes')
-
-
-def _node(op_type: str, name: str, inputs: list[str], dtype: int) -> Any:
-  node = v1.NodeDef(name=name, op=op_type, input=inputs)
-  node.attr['T'].type = dtype
-  return node

@@ -5,8 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.sides.graphs import inlining
+from tf2verify.sides.graphs.new_nodes import constant_node, new_node
 
-v1 = tf.compat.v1
 _REDUCTIONS = ('Sum', 'Mean', 'Max', 'Min', 'Prod', 'All', 'Any', 'EuclideanNorm')
 _ADDED = 'tf2verify_rank/'
 
@@ -51,13 +51,8 @@ def _is_empty(axes: str, nodes: dict[str, Any]) -> bool:
 def _all_axes(reduction: str, read: str) -> list[Any]:
   """Returns what yields the axes of a tensor: its rank first, the axes last."""
   name = f'{_ADDED}{reduction}'
-  made = [v1.NodeDef(name=f'{name}/rank', op='Rank', input=[read])]
-  for word, value in (('start', 0), ('delta', 1)):
-    constant = v1.NodeDef(name=f'{name}/{word}', op='Const')
-    constant.attr['dtype'].type = tf.int32.as_datatype_enum
-    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int32))
-    made.append(constant)
-  start, rank, delta = made[1].name, made[0].name, made[2].name
-  axes = v1.NodeDef(name=f'{name}/axes', op='Range', input=[start, rank, delta])
-  axes.attr['Tidx'].type = tf.int32.as_datatype_enum
-  return [*made, axes]
+  rank = new_node(f'{name}/rank', 'Rank', [read])
+  start = constant_node(f'{name}/start', 0)
+  delta = constant_node(f'{name}/delta', 1)
+  ends = [start.name, rank.name, delta.name]
+  return [rank, start, delta, new_node(f'{name}/axes', 'Range', ends, Tidx=tf.int32)]

@@ -10,9 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
+from tf2verify.sides.graphs.inlining import become, control_inputs, data_inputs
+from tf2verify.sides.graphs.new_nodes import constant_node, new_node
 
-v1 = tf.compat.v1
 _SCATTERS = re.compile(r'ResourceScatter(Nd)?(Add|Sub|Update)')
 _WRITTEN = '/as_assignment'
 
@@ -44,32 +44,19 @@ def with_whole_writes(graph_def: Any) -> None:
     resource, indices, updates = data_inputs(node)
     waits = control_inputs(node)
     name = node.name + _WRITTEN
-    read = v1.NodeDef(name=f'{name}/before', op='ReadVariableOp', input=[resource, *waits])
-    read.attr['dtype'].type = dtype
+    read = new_node(f'{name}/before', 'ReadVariableOp', [resource, *waits], dtype=dtype)
     added.append(read)
     if not found[1]:
       added += _in_columns(name, indices, places)
       indices = added[-1].name
-    made = v1.NodeDef(
-      name=name, op=f'TensorScatter{found[2]}', input=[read.name, indices, updates, *waits]
-    )
-    made.attr['T'].type = dtype
-    made.attr['Tindices'].type = places
-    added.append(made)
-    node.op = 'AssignVariableOp'
-    node.attr.clear()
-    node.attr['dtype'].type = dtype
-    del node.input[:]
-    node.input.extend([resource, made.name, *waits])
+    reads = [read.name, indices, updates, *waits]
+    added.append(new_node(name, f'TensorScatter{found[2]}', reads, T=dtype, Tindices=places))
+    become(node, 'AssignVariableOp', [resource, name], dtype=dtype)
   graph_def.node.extend(added)
 
 
 def _in_columns(name: str, indices: str, dtype: int) -> list[Any]:
   """Returns the operations that make each index one of its own, as a list of axes."""
-  axis = v1.NodeDef(name=f'{name}/axis', op='Const')
-  axis.attr['dtype'].type = tf.int32.as_datatype_enum
-  axis.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(-1, tf.int32))
-  columns = v1.NodeDef(name=f'{name}/indices', op='ExpandDims', input=[indices, axis.name])
-  columns.attr['T'].type = dtype
-  columns.attr['Tdim'].type = tf.int32.as_datatype_enum
-  return [axis, columns]
+  axis = constant_node(f'{name}/axis', -1)
+  reads = [indices, axis.name]
+  return [axis, new_node(f'{name}/indices', 'ExpandDims', reads, T=dtype, Tdim=tf.int32)]

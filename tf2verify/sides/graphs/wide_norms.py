@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
+from tf2verify.sides.graphs.inlining import become, control_inputs, data_inputs
 
 _FORWARD = ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
 _GRADIENT = ('FusedBatchNormGrad', 'FusedBatchNormGradV2', 'FusedBatchNormGradV3')
@@ -59,10 +59,8 @@ def _take_apart(node: Any, formula: tuple[Any, tuple[str, ...]]) -> list[Any]:
     copy.name = named(one.name)
     copy.input[:] = [*map(named, one.input), *control]
     added.append(copy)
-  node.op = 'IdentityN'
-  node.attr.clear()
+  become(node, 'IdentityN', map(named, outputs))
   node.attr['T'].list.type.extend([_DOUBLE] * len(outputs))
-  node.input[:] = [*map(named, outputs), *control]
   return added
 
 

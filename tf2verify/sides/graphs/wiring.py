@@ -19,6 +19,7 @@ from tf2verify.records.op_graph import (
   TensorKey,
 )
 from tf2verify.sides.graphs.inlining import data_inputs
+from tf2verify.sides.graphs.new_nodes import constant_node, new_node
 
 v1 = tf.compat.v1
 
@@ -87,9 +88,8 @@ class Wiring:
 
   def _stopped(self, tensor: str, key: TensorKey, name: str) -> str:
     """Returns a tensor that passes no gradient on, as tf1 reads it there."""
-    node = v1.NodeDef(name=name, op='StopGradient', input=[tensor])
-    node.attr['T'].type = tf.as_dtype(self._tf1.ops[key[0]].outputs[key[1]][0]).as_datatype_enum
-    self._add([node])
+    dtype, _ = self._tf1.ops[key[0]].outputs[key[1]]
+    self._add([new_node(name, 'StopGradient', [tensor], T=dtype)])
     return f'{name}:0'
 
   def name_of(self, key: TensorKey) -> str:
@@ -143,8 +143,8 @@ class Wiring:
     dtype, shape = op.outputs[number]
     if shape is None or None in shape:
       raise CannotRepair(f'{op.name} has no counterpart in the port')
-    node = v1.NodeDef(name=f'{OF_TF1}{_NO_NAME.sub("_", op.name)}/value', op='Placeholder')
-    node.attr['dtype'].type = tf.as_dtype(dtype).as_datatype_enum
+    label = f'{OF_TF1}{_NO_NAME.sub("_", op.name)}/value'
+    node = new_node(label, 'Placeholder', dtype=dtype)
     node.attr['shape'].shape.CopyFrom(tf.TensorShape(shape).as_proto())
     known = op.tensors[number], f'{node.name}:0'
     if known not in self.fed:
@@ -161,9 +161,7 @@ class Wiring:
     dtypes = op.outputs[key[1]][0], partner.outputs[read[1]][0]
     name = f'{OF_TF1}{_NO_NAME.sub("_", op.name)}/as_tf1_{key[1]}'
     if dtypes[0] != dtypes[1] and all(dtype.startswith('int') for dtype in dtypes):
-      cast = v1.NodeDef(name=f'{name}/cast', op='Cast', input=[tensor])
-      cast.attr['SrcT'].type = tf.as_dtype(dtypes[1]).as_datatype_enum
-      cast.attr['DstT'].type = tf.as_dtype(dtypes[0]).as_datatype_enum
+      cast = new_node(f'{name}/cast', 'Cast', [tensor], SrcT=dtypes[1], DstT=dtypes[0])
       self._add([cast])
       tensor = f'{cast.name}:0'
     if layout is None:
@@ -195,17 +193,15 @@ def layout_steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any
   steps = layout.steps_to_tf2()
   for number, (kind, given) in enumerate(steps):
     label = name if number == len(steps) - 1 else f'{OF_TF1}{name}/step_{number}'
-    node = v1.NodeDef(name=label, op=kind, input=[read])
-    node.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
+    node = new_node(label, kind, [read], T=dtype)
     made.append(node)
     read = f'{label}:0'
     if kind == 'Neg':
       continue
     constants = [given, 0] if kind == 'GatherV2' else [given]
     for place, value in enumerate(constants):
-      constant = v1.NodeDef(name=f'{OF_TF1}{name}/given_{number}_{place}', op='Const')
-      constant.attr['dtype'].type = tf.int32.as_datatype_enum
-      constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(value, np.int32)))
+      given_name = f'{OF_TF1}{name}/given_{number}_{place}'
+      constant = constant_node(given_name, np.asarray(value, np.int32))
       made.insert(-1, constant)
       node.input.append(f'{constant.name}:0')
     for attribute in _OF_INTEGERS[kind]:

@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.extraction import called_functions
-from tf2verify.sides.graphs.inlining import control_inputs, data_inputs
+from tf2verify.sides.graphs.inlining import become, control_inputs, data_inputs
+from tf2verify.sides.graphs.new_nodes import constant_node
 from tf2verify.sides.graphs.update_formulas import FORMULAS
 from tf2verify.tensorflow_internals import graphs
 
@@ -148,14 +149,7 @@ class _Rewriting:
 
   def _pass_on(self, node: Any, tensor: str) -> None:
     """Makes a read hand on a tensor."""
-    dtype = v1.AttrValue()
-    dtype.CopyFrom(node.attr['dtype'])
-    controls = control_inputs(node)
-    node.op = 'Identity'
-    node.attr.clear()
-    node.attr['T'].CopyFrom(dtype)
-    del node.input[:]
-    node.input.extend([tensor, *controls])
+    become(node, 'Identity', [tensor], T=node.attr['dtype'].type)
 
   def _gather(self, node: Any, tensor: str) -> None:
     """Makes a read of some rows take them out of a tensor."""
@@ -168,9 +162,8 @@ class _Rewriting:
     for attribute in ('dtype', 'validate_indices', 'batch_dims'):
       node.attr.pop(attribute, None)
     if node.op == 'GatherV2':
-      axis = self._graph_def.node.add(name=f'{node.name}/axis', op='Const')
-      axis.attr['dtype'].type = tf.int32.as_datatype_enum
-      axis.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(batch, tf.int32))
+      axis = self._graph_def.node.add()
+      axis.CopyFrom(constant_node(f'{node.name}/axis', batch))
       self._nodes[axis.name] = axis
       self._origins[axis.name] = node.name
       node.input.append(axis.name)
@@ -197,10 +190,8 @@ class _Rewriting:
     self._writes.append({handles[argument]: tensor for argument, tensor in found.items()})
     controls = [f'^{op_name_of(name)}' for name in arguments.values() if self._handle(name) is None]
     controls += control_inputs(node)
-    node.op = 'NoOp'
-    node.attr.clear()
-    del node.input[:]
-    node.input.extend(dict.fromkeys(controls))
+    become(node, 'NoOp')
+    node.input[:] = dict.fromkeys(controls)
 
   def _formula_nodes(self, node: Any, given: Mapping[str, tuple[str, Any]]) -> dict[str, str]:
     """Adds the operations of a formula; returns the tensors of what it makes of variables."""

@@ -8,10 +8,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, final
 
 from tf2verify.errors import UsageError
+from tf2verify.records.wording import listed
 from tf2verify.sides.kept import dependencies, graph_entry
 from tf2verify.sides.kept.fingerprint import Fingerprint
 from tf2verify.sides.kept.installed import file_digest
@@ -23,7 +24,6 @@ from tf2verify.sides.tf1.live_graphs import GraphKey
 
 _FORMAT = 3
 _MANIFEST = 'kept.json'
-_SHOWN = 3
 
 
 @final
@@ -96,7 +96,7 @@ class Shelf:
     if self._code is None:
       return ''
     if self._obstacles:
-      return f'built here and not kept: {_listed(self._obstacles)}'
+      return f'built here and not kept: {listed(list(self._obstacles))}'
     if self._taken:
       more = f', {len(self._made)} built here' if self._made else ''
       return f'reused: {self._taken} graphs that were built {self._manifest["made"]}{more}'
@@ -141,7 +141,7 @@ class Shelf:
       return
     changed = dependencies.changes(self._code.parts, code.parts)
     if changed:
-      self._obstacles[f'{_listed(changed)} changed while it was built or the port ran'] = None
+      self._obstacles[f'{listed(changed)} changed while it was built or the port ran'] = None
 
   def _open(self) -> None:
     try:
@@ -173,7 +173,7 @@ class Shelf:
     environ = {name: os.environ.get(name) for name in manifest['environ']}
     named = [name for name, value in manifest['environ'].items() if environ[name] != value]
     changed += [f'environment variable {name}' for name in named]
-    return f'{_listed(changed)} changed' if changed else ''
+    return f'{listed(changed)} changed' if changed else ''
 
 
 def folder_for(given: str | bool) -> str:
@@ -202,12 +202,6 @@ def _name_of(case: Any) -> str:
 
 def _text_of(key: GraphKey, with_gradients: bool) -> str:
   return json.dumps([*dataclasses.astuple(key), with_gradients])
-
-
-def _listed(names: Mapping[str, Any] | list[str]) -> str:
-  found = list(names)
-  more = f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else ''
-  return f'{", ".join(found[:_SHOWN])}{more}'
 
 
 def _sha256(data: bytes) -> str:

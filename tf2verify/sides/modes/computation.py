@@ -30,7 +30,6 @@ class Computation:
 
   Attributes:
     names: (quantity, name, whether there is a tensor) of what the last call computed.
-    structure: of the outputs of the last call.
   """
 
   def __init__(
@@ -57,7 +56,6 @@ class Computation:
     self._run = run
     self._labels = labels
     self.names: tuple[tuple[str, str, bool], ...] = ()
-    self.structure = ''
     self._autograph = autograph
     self._has_losses = has_losses
 
@@ -105,9 +103,7 @@ class Computation:
     tape = tf.GradientTape(persistent=trained)
     with tape if self._run.gradients else contextlib.nullcontext():
       outputs = call(inputs)
-      flat = flat_outputs(outputs)
-      self.structure = flat.structure
-      found += [(words.OUTPUT, path, leaf) for path, leaf in flat.leaves]
+      found += [(words.OUTPUT, path, leaf) for path, leaf in flat_outputs(outputs).leaves]
       regularization = self._regularization()
       if regularization is not None:
         found.append((words.REGULARIZATION, '(total)', regularization))

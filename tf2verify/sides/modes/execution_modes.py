@@ -339,7 +339,7 @@ class PortModes:
         for record in state.port.values()
         if wanted is None or TensorKey(words.STATE, record.name) in wanted
       ]
-    return ModeCall(run.training, number, callee.computation.structure, tuple(tensors))
+    return ModeCall(run.training, number, tuple(tensors))
 
   def _fresh(self) -> ModeState:
     """Returns a layer that was called once, with its values."""

@@ -14,14 +14,9 @@ from tf2verify.tensorflow_internals import eager, graphs, sessions
 v1 = tf.compat.v1
 
 
-def _refuse_disabling(hook: str) -> Callable[..., NoReturn]:
+def _refusing(text: str) -> Callable[..., NoReturn]:
   def refuse(*_: Any, **__: Any) -> NoReturn:
-    raise BuilderError(
-      f'{hook} turned eager execution off (disable_v2_behavior() or '
-      'disable_eager_execution()): the tf2 side runs in the same process and could not run any '
-      'more. tf2verify builds the graph inside a tf.Graph, where TF1 semantics hold anyway: remove '
-      'the call'
-    )
+    raise BuilderError(text)
 
   return refuse
 
@@ -38,21 +33,19 @@ def _refuse_session(hook: str) -> Callable[..., NoReturn]:
   return refuse
 
 
-def _refuse_resetting(hook: str) -> Callable[..., NoReturn]:
-  def refuse(*_: Any, **__: Any) -> NoReturn:
-    raise BuilderError(
-      f'{hook} called reset_default_graph(), as clear_session() does: tf2verify gives every '
-      'call a fresh graph, which already contains the inputs; remove the call'
-    )
-
-  return refuse
-
-
 @contextlib.contextmanager
 def fenced(hook: str) -> Iterator[None]:
   """Refuses what a hook that builds a graph must not do to the process."""
   mode = eager.default_execution_mode()
-  disabling, resetting = _refuse_disabling(hook), _refuse_resetting(hook)
+  disabling = _refusing(
+    f'{hook} turned eager execution off (disable_v2_behavior() or disable_eager_execution()): the '
+    'tf2 side runs in the same process and could not run any more. tf2verify builds the graph '
+    'inside a tf.Graph, where TF1 semantics hold anyway: remove the call'
+  )
+  resetting = _refusing(
+    f'{hook} called reset_default_graph(), as clear_session() does: tf2verify gives every '
+    'call a fresh graph, which already contains the inputs; remove the call'
+  )
   with (
     mock.patch.object(graphs.HOME_OF_SWITCHES, 'disable_eager_execution', disabling),
     mock.patch.object(v1, 'disable_eager_execution', disabling),

@@ -165,7 +165,7 @@ class RecordedGraph:
 
   def prepare_seeded(self, mode: str, training: bool) -> SeededRun:
     """Returns a run that yields what was recorded."""
-    entry = self.recording.seeded(mode, training)
+    entry = self.recording.manifest.seeded(mode, training)
     if entry is None:
       self._not_recorded(f'{side.training_name(training)}, {mode}')
       return self._run_seeded(mode, training)
@@ -249,11 +249,12 @@ class RecordedGraph:
         'the case overrides loss, and the recorded gradients are those of the default loss: leave '
         'loss out of a case with tf1_recording'
       )
+    manifest = self.recording.manifest
     for kind, inputs in (
       ('varied', self.recording.varied_inputs),
       ('given', self.recording.inputs),
     ):
-      entry = self.recording.filled(run.training, run.fill.description, kind, run.gradients)
+      entry = manifest.filled(run.training, run.fill.description, kind, run.gradients)
       if entry is not None and same_arrays(run.inputs, inputs):
         return entry
     return None
@@ -285,7 +286,7 @@ class RecordedGraph:
 
   def seeded_on_current_tf(self, mode: str, training: bool) -> GraphHere | None:
     """Returns what runs the graph here from its own initial values; None if nothing is recorded."""
-    if self.recording.seeded(mode, training) is None:
+    if self.recording.manifest.seeded(mode, training) is None:
       return None
 
     def here(_: frozenset[str]) -> Observation:
@@ -308,7 +309,7 @@ class RecordedGraph:
 
     return here
 
-  def recorded_on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
+  def on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
     """Returns what the recorded graph yields here for a run, recorded or not."""
     try:
       (observation,) = self._run_filled(run)()

@@ -46,9 +46,9 @@ def recorded_tensors(tf1: RecordedReference, run: RunSpec) -> Run:
 def _entries(tf1: RecordedReference, run: RunSpec) -> list[RunEntry]:
   recording = tf1.recording
   found: list[RunEntry | None] = [
-    recording.seeded(randomness.CONSTANT, run.training),
-    recording.filled(run.training, run.fill.description, 'varied', True)
-    or recording.filled(run.training, run.fill.description, 'varied', False),
+    recording.manifest.seeded(randomness.CONSTANT, run.training),
+    recording.manifest.filled(run.training, run.fill.description, 'varied', True)
+    or recording.manifest.filled(run.training, run.fill.description, 'varied', False),
   ]
   return [entry for entry in found if entry is not None]
 

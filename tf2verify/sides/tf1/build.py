@@ -13,11 +13,11 @@ from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.reference import nests
 from tf2verify.reference.graph_ops import ops_behind, variables_behind
+from tf2verify.reference.perturbation import fraction_bits
 from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.reference.variables import GraphVariable as DescribedVariable
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.formats import narrow_bits
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.process import loop_draws, randomness
@@ -132,7 +132,10 @@ class BuiltGraph:
   @functools.cached_property
   def narrow_bits(self) -> int:
     """The fraction bits of the narrowest format below float32 that it computes in; 0 for none."""
-    return narrow_bits(self.graph)
+    outputs = (output for op in self.graph.get_operations() for output in op.outputs)
+    kinds = {output.dtype.base_dtype for output in outputs}
+    found = (fraction_bits(kind.name) for kind in kinds if kind in (tf.bfloat16, tf.float16))
+    return min((bits for bits in found if bits is not None), default=0)
 
 
 def inventory_of(
@@ -202,6 +205,19 @@ def build_graph(
     return with_either_shape(build, UserCodeError)
 
 
+def placeholders_for(nest: Any, scope: str) -> tuple[Any, list[tuple[str, str]]]:
+  """Returns placeholders for arrays, in the same nest, and the paths and names of all of them."""
+  made: list[tuple[str, str]] = []
+
+  def placeholder(path: str, leaf: Any) -> tf.Tensor:
+    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
+    tensor = v1.placeholder(dtype, leaf.shape, name=f'{scope}/{len(made)}')
+    made.append((path, tensor.name))
+    return tensor
+
+  return nests.map_leaves(placeholder, nest), made
+
+
 def _build(
   graph: tf.Graph,
   declaration: side.Declaration,
@@ -212,17 +228,9 @@ def _build(
   v2_tensorshape: bool,
 ) -> BuiltGraph:
   recorder = OpRecorder()
-  placeholders: list[tuple[str, str]] = []
-
-  def placeholder(path: str, leaf: Any) -> tf.Tensor:
-    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
-    tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_input/{len(placeholders)}')
-    placeholders.append((path, tensor.name))
-    return tensor
-
   process_state.reset_names()
   with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
-    fed = nests.map_leaves(placeholder, inputs)
+    fed, placeholders = placeholders_for(inputs, 'tf2verify_input')
     with (
       randomness.seeded(mode, as_keras3=as_keras3, of_reference=True) as scope,
       recorder.recording('the build'),

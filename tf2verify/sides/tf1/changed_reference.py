@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from tf2verify.errors import ChangeRefused
 from tf2verify.records.accepted import WHERE_ONE_IS, Change, Changed
+from tf2verify.records.wording import listed
 from tf2verify.reference import nests
 from tf2verify.reference.graph_ops import variables_behind
 from tf2verify.reference.private_tensorflow import constant_value
@@ -317,8 +318,7 @@ def described(change: Change, places: Places) -> str:
   where = f' ({many} place{"" if many == 1 else "s"})'
   if change.what is Changed.VARIANCE:
     named = sorted(places)
-    more = f' and {len(named) - 1} more' if len(named) > 1 else ''
-    return f'the biased variance in {named[0]}{more}' if named else 'the biased variance'
+    return f'the biased variance in {listed(named, most=1)}' if named else 'the biased variance'
   if change.what is Changed.DENOMINATOR:
     return f'the loss divided by {change.words[1]} in place of {change.words[0]}'
   if change.what in (Changed.WEIGHT_DECAY, Changed.LEARNING_RATE):

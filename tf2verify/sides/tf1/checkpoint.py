@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tf2verify.errors import CheckpointError
 from tf2verify.records.checkpoint import CheckpointKey, KeySource
+from tf2verify.records.wording import listed
 from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1 import session_values
@@ -178,8 +179,7 @@ def _in_folder(folder: str) -> str:
   indices = sorted(glob.glob(os.path.join(glob.escape(folder), '*.index')))
   prefixes = [name.removesuffix('.index') for name in indices]
   if prefixes:
-    more = '' if len(prefixes) <= _SHOWN else f' and {len(prefixes) - _SHOWN} more'
-    return f'; {folder} has {", ".join(prefixes[:_SHOWN])}{more}'
+    return f'; {folder} has {listed(prefixes, _SHOWN)}'
   return f'; {folder} has no checkpoint (files *.index with *.data-…)'
 
 

@@ -6,7 +6,6 @@ from typing import Any, final
 import numpy as np
 
 from tf2verify.records.observation import RandomDraw, TensorRecord
-from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.sides import side
 from tf2verify.sides.fill import Fill, RecordedFill
 from tf2verify.sides.graphs.effects import Effect, effects_in_any
@@ -21,7 +20,7 @@ from tf2verify.sides.tf1.effects import program_of
 from tf2verify.sides.tf1.influence import WithoutInfluence, inputs_read, without_influence
 from tf2verify.sides.tf1.live_graphs import Keeper, LiveGraphs
 from tf2verify.sides.tf1.racing import Racing
-from tf2verify.sides.tf1.reference import GraphHere, PreparedRuns, RecordedReference, SeededRun
+from tf2verify.sides.tf1.reference import PreparedRuns, RecordedReference, SeededRun
 from tf2verify.sides.tf1.reference_run import graph_run_of
 from tf2verify.sides.tf1.session_runs import SessionRuns
 
@@ -185,21 +184,6 @@ class Tf1Graph:
   def inputs_read(self, training: bool) -> tuple[str, ...]:
     """Returns the paths of the inputs that outputs or regularization losses depend on."""
     return inputs_read(self.built(training))
-
-  def recorded_on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
-    """Returns what a recorded graph yields for a run here; None for one that was built here."""
-    del run
-    return None
-
-  def seeded_on_current_tf(self, mode: str, training: bool) -> GraphHere | None:
-    """Returns what runs a recorded graph here as a seeded run; None for one built here."""
-    del mode, training
-    return None
-
-  def filled_on_current_tf(self, run: side.RunSpec) -> GraphHere | None:
-    """Returns what runs a recorded graph here as a filled run; None for one built here."""
-    del run
-    return None
 
   def recorded(self) -> RecordedReference | None:
     """Returns what was recorded: nothing, it is run here."""

@@ -15,10 +15,9 @@ from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.process.fence import fenced
-from tf2verify.sides.tf1.build import BuiltGraph, GraphVariable, graph_variables
+from tf2verify.sides.tf1.build import BuiltGraph, GraphVariable, graph_variables, placeholders_for
 from tf2verify.sides.user_code import user_code
 
-v1 = tf.compat.v1
 _Made = TypeVar('_Made')
 
 
@@ -86,16 +85,10 @@ def add_losses(
     CaseDefinitionError: a hook returned no tensor.
     UserCodeError: a hook raised.
   """
-  placeholders: list[tuple[str, str]] = []
-
-  def placeholder(path: str, leaf: Any) -> tf.Tensor:
-    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
-    tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_label/{len(placeholders)}')
-    placeholders.append((path, tensor.name))
-    return tensor
-
   with built.graph.as_default():
-    fed = None if labels is None else nests.map_leaves(placeholder, labels)
+    fed, placeholders = (
+      (None, []) if labels is None else placeholders_for(labels, 'tf2verify_label')
+    )
   hook = 'tf1_loss' if declaration.declares('tf1_loss') else 'loss'
 
   slip = side.without_labels(declaration, labels)

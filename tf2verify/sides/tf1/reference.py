@@ -116,15 +116,6 @@ class ReferenceGraph(Protocol):
   def inputs_read(self, training: bool) -> tuple[str, ...]:
     """Returns the paths of the inputs that outputs or regularization losses depend on."""
 
-  def recorded_on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
-    """Returns what a recorded graph yields for a run here; None for one that was built here."""
-
-  def seeded_on_current_tf(self, mode: str, training: bool) -> GraphHere | None:
-    """Returns what runs a recorded graph here as a seeded run; None if nothing is recorded."""
-
-  def filled_on_current_tf(self, run: side.RunSpec) -> GraphHere | None:
-    """Returns what runs a recorded graph here as a filled run; None if that was not recorded."""
-
   def recorded(self) -> 'RecordedReference | None':
     """Returns what was recorded; None where the reference is run here."""
 
@@ -236,6 +227,15 @@ class RecordedReference(Protocol):
 
   def check_fill(self, run: side.RunSpec) -> None:
     """Raises `RecordingError` where a fill gives other values than were recorded."""
+
+  def on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
+    """Returns what the recorded graph yields for a run here; None where it is not run here."""
+
+  def seeded_on_current_tf(self, mode: str, training: bool) -> GraphHere | None:
+    """Returns what runs the graph here as a seeded run; None if that was not recorded."""
+
+  def filled_on_current_tf(self, run: side.RunSpec) -> GraphHere | None:
+    """Returns what runs the graph here as a filled run; None if that was not recorded."""
 
   def remark(self, text: str) -> None:
     """Keeps what the reader of a report has to know, for the stage that is running."""

@@ -15,7 +15,6 @@ from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.set_aside_steps import start_set_aside
 from tf2verify.sides.side import Change, Factor
 from tf2verify.sides.tf1 import gradient_trials, session_values
-from tf2verify.sides.tf1.build import GraphGradient
 from tf2verify.sides.tf1.loss_graph import LossGraph
 from tf2verify.sides.tf1.train_graph import TrainGraph
 
@@ -127,7 +126,8 @@ class SessionSteps:
     used = self.update()
     rate = train.learning_rate
     variables, slots, counter = self._state()
-    gradients = {known: session_values.gradient_record(known, used) for known in _all(train)}
+    wanted = {*train.gradients, *train.applied_gradients}
+    gradients = {known: session_values.gradient_record(known, used) for known in wanted}
     return TrainingStep(
       number=self._number,
       loss=np.asarray(used[self._losses.total_loss]),
@@ -191,16 +191,15 @@ class SessionSteps:
       raise NotApplicable('the step of TF1 does not have one optimizer, with a rate as a tensor')
     known = self._feeds
     (value,) = session_values.fetch_alone(self.session, self._built.variables, [rate], known)
-    self._feeds = {**known, rate: np.asarray(value * factor, value.dtype)}
-    try:
-      return self.take()
-    finally:
-      self._feeds = known
+    return self._take_fed({**known, rate: np.asarray(value * factor, value.dtype)})
 
   def take_with(self, change: Change) -> TrainingStep:
     """Takes a step on another batch, see `ReferenceSteps.take_with`."""
-    known = self._feeds
-    self._feeds = self._fed_with(change)
+    return self._take_fed(self._fed_with(change))
+
+  def _take_fed(self, feeds: dict[str, np.ndarray]) -> TrainingStep:
+    """Takes a step with other feeds than all others."""
+    known, self._feeds = self._feeds, feeds
     try:
       return self.take()
     finally:
@@ -215,7 +214,7 @@ class SessionSteps:
   def take_scaled(self, factor: Factor, change: Change | None = None) -> TrainingStep:
     """Takes a step at gradients times a factor, see `ReferenceSteps.take_scaled`."""
     assert self._train is not None
-    known, feeds = self._feeds, self._fed_with(change)
+    feeds = self._fed_with(change)
     raws = {one.values: one.variable for one in self._train.gradients if one.values is not None}
     names, graph = list(raws), self._built.graph
     if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in names):
@@ -226,11 +225,7 @@ class SessionSteps:
       np.asarray(value * np.asarray(times, value.dtype))
       for value, times in zip(values, factors, strict=True)
     )
-    self._feeds = {**feeds, **dict(zip(names, scaled, strict=True))}
-    try:
-      return self.take()
-    finally:
-      self._feeds = known
+    return self._take_fed({**feeds, **dict(zip(names, scaled, strict=True))})
 
   def try_clipping(
     self, factors: Mapping[str, float] | None = None, change: Change | None = None
@@ -256,7 +251,3 @@ class SessionSteps:
       for slot, value in zip(slots, values[len(model) :], strict=False)
     )
     return records, kept, int(values[-1]) if counter else None
-
-
-def _all(train: TrainGraph) -> set[GraphGradient]:
-  return {*train.gradients, *train.applied_gradients}

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.sides import side
@@ -23,8 +22,6 @@ from tf2verify.sides.graphs.step_run import (
 from tf2verify.sides.tf1.build import GraphGradient, GraphVariable
 from tf2verify.sides.tf1.loss_graph import LossGraph
 from tf2verify.sides.tf1.train_graph import TrainGraph
-
-v1 = tf.compat.v1
 
 
 def step_graph(

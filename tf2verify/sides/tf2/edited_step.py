@@ -60,12 +60,8 @@ class EditableStep:
   slots: tuple[tuple[SlotVariable, str], ...]
   given: frozenset[str] = frozenset()  # names of variables that are given to this step alone
 
-  def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
-    """Returns a run of the step, as it was traced or changed; see `TracedPort.run`."""
-    return self.begin(change, targets_only).run
-
   def begin(self, change: Change | None = None, targets_only: bool = False) -> 'BegunStep':
-    """Returns such a run, which can go on as another step of the same graph."""
+    """Returns a run of the step, as it was traced or changed, which can go on as another one."""
 
     def changed(graph_def: Any) -> None:
       if change is not None:

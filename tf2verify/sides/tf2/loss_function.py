@@ -94,7 +94,8 @@ class Tf2LossFunction:
     names += [loss_function.label_name(path) for path in example.labels]
     fed = dict(zip(example.outputs, traced.feeds, strict=False))
     # Not a tape: the operations of `tf.gradients` have the names that they have in tf1.
-    by = [(loss_function.gradient_target(p), fed[p]) for p in _floating(example)]
+    floating = loss_function.floating_paths(example.outputs)
+    by = [(loss_function.gradient_target(p), fed[p]) for p in floating]
     derived = Derived(traced.targets[0].tensors[0], tuple(by))
     places = dict(zip(traced.inputs, names, strict=True))
     traced = dataclasses.replace(traced, inputs=places, derived=derived)
@@ -191,10 +192,6 @@ class Tf2LossFunction:
         loss_function.filled(self._labels, labels),
       )
     return loss_function.checked_loss(loss, _LOSS)
-
-
-def _floating(example: LossExample) -> list[str]:
-  return loss_function.floating_paths(example.outputs)
 
 
 def _constants(leaves: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -158,12 +158,12 @@ def traced_losses(
   with randomness.seeded(randomness.CONSTANT):
     traced = ways_to_trace.trace(compute, fed, port.recorder.layers)
   named = dataclasses.replace(
-    traced, inputs={op: _place(path) for op, path in traced.inputs.items()}
+    traced, inputs={op: place_of(path) for op, path in traced.inputs.items()}
   )
   return _with_variables(named, port, run)
 
 
-def _place(path: str) -> str:
+def place_of(path: str) -> str:
   """Returns what both sides call what is fed, by its path among inputs and labels."""
   if path.startswith(_OF_LABELS):
     return loss_function.label_name(path.removeprefix(_OF_LABELS))

@@ -13,7 +13,7 @@ from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts import in_step
 from tf2verify.relation.shadows import SHADOW
-from tf2verify.sides import loss_function, side
+from tf2verify.sides import side
 from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.numbers_read import in_order
 from tf2verify.sides.graphs.step_run import (
@@ -31,6 +31,7 @@ from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.optimizer_state import is_keras
 from tf2verify.sides.tf2 import tracing, ways_to_trace
 from tf2verify.sides.tf2.port import array_of
+from tf2verify.sides.tf2.port_tracing import place_of
 from tf2verify.sides.tf2.step import Step
 from tf2verify.tensorflow_internals import keras3
 
@@ -182,7 +183,7 @@ class StepTracing:
       side.TF2,
       traced.graph.as_graph_def(),
       variables,
-      {op: _place(path) for op, path in traced.inputs.items()},
+      {op: place_of(path) for op, path in traced.inputs.items()},
       traced.feeds,
       constants,
       traced.targets,
@@ -266,13 +267,3 @@ def _value_of(tensor: Any) -> np.ndarray:
   if not hasattr(tensor, 'numpy'):
     raise tracing.NotTraceable(f'the step reads a tensor of a different graph: {tensor.name}')
   return np.asarray(tensor)
-
-
-def _place(path: str) -> str:
-  """Returns what both sides call what is fed, by its path among inputs and labels."""
-  for key in (_INPUTS, _LABELS):
-    prefix = f'[{key!r}]'
-    if path.startswith(prefix):
-      path = path.removeprefix(prefix)
-      return loss_function.label_name(path) if key == _LABELS else path
-  return path

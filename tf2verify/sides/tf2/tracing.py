@@ -115,8 +115,12 @@ class TracedPort:
     take_apart(graph_def, evaluate, in_parts)
     return dataclasses.replace(self, of_rounds=graph_def)
 
-  def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
-    """Returns a run of the graph as it was traced, or changed.
+  def run(self, change: Change | None = None) -> GraphRun:
+    """Returns a run of the graph as it was traced, or changed; raises as `begin`."""
+    return self.begin(change).run
+
+  def begin(self, change: Change | None = None, targets_only: bool = False) -> 'PortRun':
+    """Returns such a run, which can go on from other values.
 
     Args:
       change: changes the graph before it is run.
@@ -125,10 +129,6 @@ class TracedPort:
     Raises:
       NotTraceable: it uses a resource that is not a variable of the port.
     """
-    return self.begin(change, targets_only).run
-
-  def begin(self, change: Change | None = None, targets_only: bool = False) -> 'PortRun':
-    """Returns such a run, which can go on from other values."""
     traced = self.traced
     handles, constants = _captured(traced, self.names)
     graph_def = self._with_handles(handles)

@@ -7,12 +7,12 @@ import tempfile
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics import restored_values
 from tf2verify.numerics.error_summary import extents
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.table import Table
+from tf2verify.records.wording import listed
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf1.checkpoint import CheckpointFile

@@ -6,11 +6,11 @@ import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of, first_cause
 from tf2verify.diagnosis.evidence.checkpoint import RestoredValue, UnreadVariable
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.numerics.restored_values import same
 from tf2verify.records.checkpoint import KeyAccount
 from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import listed
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2.checkpoint import RestoreCall

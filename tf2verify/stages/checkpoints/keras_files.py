@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import UserCodeError
 from tf2verify.numerics.restored_values import same
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import listed
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2 import model_files
@@ -165,12 +165,9 @@ def _by_place(port: Port, model: Any, values: Mapping[str, np.ndarray]) -> dict[
   return found if all(same(now[name], value) for name, value in values.items()) else None
 
 
-def _quantity(file: str) -> str:
-  return f"value restored from the port's {file}"
-
-
 def _compare(
   comparison: Comparison, file: str, name: str, expected: np.ndarray, actual: np.ndarray
 ) -> None:
   hinted = functools.partial(dataclasses.replace, hint=_UNREAD)
-  compare_restored(comparison, TensorKey(_quantity(file), name), expected, actual, hinted)
+  key = TensorKey(f"value restored from the port's {file}", name)
+  compare_restored(comparison, key, expected, actual, hinted)

@@ -11,12 +11,12 @@ import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of, first_cause
 from tf2verify.diagnosis.evidence.checkpoint import RestoredValue, UnrestoredVariable
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import LayerError, UserCodeError
 from tf2verify.numerics import restored_values
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import listed
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2 import saved_model

@@ -4,6 +4,7 @@ A graph reads what any branch of a condition reads, and the gradient is zero for
 that is taken does not read. Eager mode runs that branch alone: there is no gradient at all.
 """
 
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -59,12 +60,10 @@ def zero_in_a_graph(inspect_port: Callable[[], GraphRun], names: Iterable[str]) 
     run = inspect_port()
   except Tf2VerifyError:
     return set()
-  try:
+  with contextlib.closing(run):
     graph = run.op_graph
     known = {n: graph.ops[p].inputs for n, p in graph.targets().items() if n in targets}
     return {targets[name] for name, keys in known.items() if keys and _all_zero(run, keys)}
-  finally:
-    run.close()
 
 
 def _all_zero(run: GraphRun, keys: Iterable[tuple[int, int]]) -> bool:

@@ -1,5 +1,6 @@
 """Where the NaN of a reference begin: the first operation that makes them of numbers."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -40,10 +41,8 @@ def origin(inspect: Callable[[], GraphRun]) -> str:
     run = inspect()
   except Tf2VerifyError:
     return ''
-  try:
+  with contextlib.closing(run):
     return _origin(run)
-  finally:
-    run.close()
 
 
 def _origin(run: GraphRun) -> str:

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.patterns.known_values import constant_or_number, same_everywhere
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
+from tf2verify.records.wording import number_text
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
@@ -147,7 +147,7 @@ class _Partners:
     """
     if self._is_of_decision(side, position):
       return True
-    if not _is_among(bound, self._known[1 - side]):
+    if not _among(bound, self._known[1 - side]):
       return False
     if not self._graphs[side].ops[position].outputs[0][0].startswith('float'):
       return True  # of identifiers, whatever the bound keeps out
@@ -285,10 +285,6 @@ def _text(bound: _Bound) -> str:
   if bound[0] == _CHOICE:
     return f'{_CHOSEN} {number_text(bound[1])}'
   return f'{bound[0]} with {number_text(bound[1])}'
-
-
-def _is_among(bound: _Bound, others: Sequence[_Known]) -> bool:
-  return _among(bound, others) > 0
 
 
 def _among(bound: _Bound, others: Sequence[_Known]) -> int:

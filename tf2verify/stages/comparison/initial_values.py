@@ -8,10 +8,10 @@ import numpy as np
 
 from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.initial_values import OtherDistribution, SharedNumbers
-from tf2verify.diagnosis.rules.wording import names_text
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation
+from tf2verify.records.wording import names_text
 from tf2verify.relation.map_entry import MapEntry
 
 # So many distributions are shown of those that differ alike.

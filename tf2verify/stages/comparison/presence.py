@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import listed
 
 _MISSING = 'missing'
 _PRESENCE_HINTS = {

@@ -215,10 +215,8 @@ def reference_graph(tf1: ReferenceGraph, run: RunSpec, pairs: Sequence[tuple[str
     pairs: of variables, tf1's name first.
   """
   found = tf1.inspectable(dataclasses.replace(run, tf1_names={one: one for one, _ in pairs}))
-  try:
+  with contextlib.closing(found):
     return found.op_graph
-  finally:
-    found.close()
 
 
 def compared(

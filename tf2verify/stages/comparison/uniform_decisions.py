@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.patterns.known_values import is_of_constants
-from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.records.wording import number_text
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.made_up_for import result_tensors
@@ -202,11 +203,12 @@ def _tried(
   read = [graph.ops[producer].tensors[number] for producer, number in op.inputs]
   leaf = _input(graph, one.place)
   known = run.refetched([decided, leaf, *read], {})
-  if known is None or not _is_uniform(known[0]) or _is_of_classes(graph, op, known[1]):
+  if known is None or not holds_one_number(known[0]) or _is_of_classes(graph, op, known[1]):
     return None
+  before = known[0]
   for value, changed in _changed(known[1], known[2:]):
     flipped = run.refetched([decided], {leaf: changed})
-    if flipped is None or flipped[0].shape != known[0].shape or _is_same(flipped[0], known[0]):
+    if flipped is None or flipped[0].shape != before.shape or np.array_equal(flipped[0], before):
       continue
     results = _results(one.place, changed, proof.targets, graphs, runs)
     if results is None:
@@ -246,14 +248,6 @@ def _input(graph: OpGraph, place: str) -> str:
   return found.tensors[0]
 
 
-def _is_uniform(truths: np.ndarray) -> bool:
-  return truths.size > 0 and bool(np.all(truths == truths.flat[0]))
-
-
-def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
-  return bool(np.array_equal(one, other))
-
-
 def _changed(leaf: np.ndarray, read: Sequence[np.ndarray]) -> Iterator[tuple[float, np.ndarray]]:
   """Yields a number, and an input of which some elements are that number.
 
@@ -276,7 +270,7 @@ def _changed(leaf: np.ndarray, read: Sequence[np.ndarray]) -> Iterator[tuple[flo
       changed[..., max(changed.shape[-1] // 2, 1) :] = value
     else:
       changed.reshape(-1)[min(1, changed.size - 1) :: 2] = value
-    if not _is_same(changed, leaf):
+    if not np.array_equal(changed, leaf):
       yield value, changed
 
 

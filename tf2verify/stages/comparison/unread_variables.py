@@ -5,6 +5,7 @@ alone do not show it: a `relu` may be dead for the inputs of the case. What each
 is computed from does.
 """
 
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -61,7 +62,5 @@ def unread(inspect: Callable[[], GraphRun], names: Iterable[str]) -> set[str]:
     run = inspect()
   except Tf2VerifyError:
     return set()
-  try:
+  with contextlib.closing(run):
     return set(names) - variables_read(run.op_graph)
-  finally:
-    run.close()

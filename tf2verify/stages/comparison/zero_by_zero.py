@@ -1,5 +1,6 @@
 """Where TF1 divides 0 by 0, and a port that does not is no worse for it."""
 
+import contextlib
 import dataclasses
 import functools
 import operator
@@ -89,10 +90,8 @@ def _divisions(inspect: Inspect) -> tuple[str, ...]:
     run = inspect()
   except Tf2VerifyError:
     return ()
-  try:
+  with contextlib.closing(run):
     return _origins(run)
-  finally:
-    run.close()
 
 
 def _origins(run: GraphRun) -> tuple[str, ...]:

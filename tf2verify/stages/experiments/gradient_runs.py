@@ -1,5 +1,6 @@
 """The run of a failed `gradients`, to be made again with edits of the port's forward pass."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Collection, Mapping, Sequence
@@ -141,10 +142,8 @@ class GradientRun:
   ) -> Mapping[str, tuple[np.ndarray, ...]]:
     given = given_values(self.tf1, repairs)
     run = repaired_run(self.port, repairs, given, other_run, targets_only=True)
-    try:
+    with contextlib.closing(run):
       return target_tensors(run, _RUN_SECONDS)
-    finally:
-      run.close()
 
   def _gradients(self, values: Mapping[str, tuple[np.ndarray, ...]]) -> tuple[TensorRecord, ...]:
     shown = self.port.shown_gradients

@@ -1,19 +1,13 @@
 """The runs of a failed stage made again, with edits of the port's graph."""
 
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from tf2verify.diagnosis.bench import BenchRun, Judged, Left, LookedAt
-from tf2verify.diagnosis.divergence.sources import InspectableRun
-from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
-from tf2verify.records.op_graph import TensorKey
-from tf2verify.sides.graphs import put_in
-from tf2verify.sides.graphs import repairs as editing
 from tf2verify.sides.graphs.contents import content
-from tf2verify.sides.graphs.repairs import Repair, Transplant
-from tf2verify.sides.graphs.rewiring import OtherInput
+from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
@@ -156,36 +150,6 @@ class StageBench:
       return self._runs[0].causes(repairs)
     except CannotRepair:
       return ()
-
-  def transplant(
-    self,
-    sides: tuple[InspectableRun, InspectableRun],
-    region: tuple[Sequence[int], int],
-    partner: int,
-    given: Mapping[TensorKey, TensorKey],
-    layouts: Mapping[TensorKey, Relayout],
-    partners: Sequence[int | None],
-  ) -> Transplant:
-    """Returns operations of tf1 to put into the port."""
-    tf1, tf2 = sides
-    nodes = tf1.nodes() if isinstance(tf1, GraphRun) else {}
-    graphs = tf1.op_graph, tf2.op_graph
-    return editing.transplant(nodes, *graphs, region, partner, given, layouts, partners)
-
-  def read_through(
-    self,
-    sides: tuple[InspectableRun, InspectableRun],
-    region: tuple[Sequence[int], int],
-    readers: Sequence[tuple[str, int]],
-    given: Mapping[TensorKey, TensorKey],
-    layouts: Mapping[TensorKey, Relayout],
-    partners: Sequence[int | None],
-  ) -> tuple[OtherInput, ...]:
-    """Returns operations of tf1 to put in between others of the port."""
-    tf1, tf2 = sides
-    nodes = tf1.nodes() if isinstance(tf1, GraphRun) else {}
-    graphs = tf1.op_graph, tf2.op_graph
-    return put_in.read_through(nodes, graphs, region, readers, given, layouts, partners)
 
   def is_over(self) -> bool:
     """Returns whether the time for experiments is used up."""

@@ -1,5 +1,6 @@
 """What TF1's loss multiplies by that is made of labels and constants alone: weights of classes."""
 
+import contextlib
 from collections.abc import Callable
 
 from tf2verify.diagnosis.formulas.losses import Weights
@@ -33,12 +34,10 @@ def computed_weights(
 
 
 def _weights(run: GraphRun, example: LossExample) -> tuple[Weights, ...]:
-  try:
+  with contextlib.closing(run):
     keys = _factors(run.op_graph)
     ops = run.op_graph.ops
     values = run.fetch([ops[n].tensors[k] for n, k in keys])
-  finally:
-    run.close()
   rows = {output.shape[0] for output in example.outputs.values() if output.ndim}
   found = []
   for (n, _), value in zip(keys, values, strict=True):

@@ -1,5 +1,6 @@
 """The losses within the model, run again with edits of the port's graph."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -107,11 +108,8 @@ class EditedModel:
     return frozenset(self.failed | ((ones.keys() & others.keys()) - differ))
 
   def _values(self, repairs: Sequence[Repair]) -> Mapping[str, np.ndarray]:
-    run = self._repaired(repairs, targets_only=True)
-    try:
+    with contextlib.closing(self._repaired(repairs, targets_only=True)) as run:
       values = target_values(run, _RUN_SECONDS)
-    finally:
-      run.close()
     found = {name: values.get(loss_function.target_in_model(name)) for name in self._compared}
     return {name: value for name, value in found.items() if value is not None}
 

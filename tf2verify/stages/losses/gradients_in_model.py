@@ -1,5 +1,6 @@
 """Gradients of both sides' losses by the variables of the models."""
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -49,21 +50,16 @@ def losses_and_outputs(run: GraphRun) -> tuple[tuple[str, str] | None, list[str]
 
 
 def _of_tf1(case: CaseUnderTest, spec: RunSpec, form: Former) -> Gradients | None:
-  run = case.tf1_training.inspectable_losses(spec)
-  try:
+  with contextlib.closing(case.tf1_training.inspectable_losses(spec)) as run:
     return form(run)
-  finally:
-    run.close()
 
 
 def _of_port(case: CaseUnderTest, spec: RunSpec, form: Former) -> Gradients | None:
   """Returns gradients by the variables of the port, by the names and in the shapes shown."""
   port = case.tf2.filled_port(spec)
   run = traced_losses(case.declaration, port, spec, case.labels, outputs_too=True).run()
-  try:
+  with contextlib.closing(run):
     formed = form(run)
-  finally:
-    run.close()
   if formed is None:
     return None
   records = []

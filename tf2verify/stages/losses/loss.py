@@ -1,5 +1,6 @@
 """Rung 7: the losses agree, on the outputs of the model and on extreme ones."""
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -7,13 +8,15 @@ import numpy as np
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.numerics.error_summary import extents
 from tf2verify.records.difference import Difference
+from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE
 from tf2verify.reference import inputs as case_inputs
+from tf2verify.sides.side import RunSpec
+from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import relate_losses
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses import losses_in_model as loss_in_model
-from tf2verify.stages.losses.added_losses import are_of_variables
 from tf2verify.stages.losses.metrics_alone import MetricsAlone
 from tf2verify.stages.losses.moved_losses import MovedPart, moved_part
 from tf2verify.stages.losses.penalties import penalties
@@ -22,6 +25,12 @@ from tf2verify.stages.losses.separate_losses import SeparateLosses
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 _LOSSES, _METRICS = ('tf1_loss', 'tf2_loss'), ('tf1_metrics', 'tf2_metrics')
+_ADDED = 'regularization loss '
+# A hook may call the layer on inputs that it has made itself: these are no penalties.
+_OF_PENALTIES = frozenset((VARIABLE, CONSTANT, TARGET)).union(
+  ('L2Loss', 'Square', 'Abs', 'Pow', 'Sqrt', 'Sum', 'Mean', 'Mul', 'RealDiv', 'AddV2', 'AddN'),
+  ('Sub', 'Neg', 'Cast', 'Identity', 'Reshape', 'Squeeze'),
+)
 
 
 class Loss(Stage):
@@ -112,7 +121,7 @@ def _may_have_moved(case: CaseUnderTest, findings: Findings, model: loss_in_mode
   if LOSS in quantities and GRADIENT not in quantities:
     return True
   may_be_moved = not quantities.isdisjoint((LOSS, GRADIENT)) and added[1] and not added[0]
-  return may_be_moved and not are_of_variables(case, model.runs[1])
+  return may_be_moved and not _are_of_variables(case, model.runs[1])
 
 
 def _declares(case: CaseUnderTest, hooks: tuple[str, str]) -> bool:
@@ -164,3 +173,23 @@ def _blind_spot(moved: MovedPart) -> str:
     'losses of given outputs, extreme ones too, are not compared; to compare them, also return '
     'that part in tf2_loss, and only the other losses in tf2_regularization_losses'
   )
+
+
+def _are_of_variables(case: CaseUnderTest, run: RunSpec) -> bool:
+  """Returns whether the losses that the port adds are penalties on variables, whatever its inputs.
+
+  Not where it cannot be traced as a graph.
+
+  Args:
+    case: the case.
+    run: what the port was given.
+  """
+  try:
+    side = case.inspectable_port(run)
+  except NotTraceable:
+    return False
+  with contextlib.closing(side):
+    graph = side.op_graph
+    added = [n for name, n in graph.targets().items() if name.startswith(_ADDED)]
+    kinds = {graph.ops[n].op_type for n in graph.ancestors(added)}
+    return VARIABLE in kinds and kinds <= _OF_PENALTIES

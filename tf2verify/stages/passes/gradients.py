@@ -59,7 +59,8 @@ class ReferenceGradients:
       pairs, tolerance = compared_pairs(case), case.gradient_tolerance
       part.variables('gradient', pairs, tf1.gradients, gradients, tolerance, tf1.run)
       inspect = functools.partial(case.tf1.inspectable, self.run)
-      here = here_of(case.tf1.filled_on_current_tf(self.run))
+      recorded = case.tf1.recorded()
+      here = None if recorded is None else here_of(recorded.filled_on_current_tf(self.run))
       part.excuse_rounding(tf1, rerun_of(self.again), here, inspect, inspect_port)
       leave_out(part, inspect, tf1.run)
       forward = dataclasses.replace(self.run, gradients=False)

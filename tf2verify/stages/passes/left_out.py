@@ -3,11 +3,11 @@
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import VariablePair
+from tf2verify.records.wording import listed
 from tf2verify.relation.left_out import declaration
 from tf2verify.relation.variable_pairs import VARIABLE, described
 from tf2verify.sides.graphs.effects import Effect, effects

@@ -57,7 +57,8 @@ class LongerRun:
 
     `tf.reshape(net, [-1, 96])` accepts larger images, and makes several rows of each.
     """
-    batches = [{_first_size(run, path) for path in _paths(run)} for run in (own, self.run)]
+    inputs = [leaves_by_path(run.inputs).values() for run in (own, self.run)]
+    batches = [{next(iter(leaf.shape), 0) for leaf in leaves} for leaves in inputs]
     if not self.size.lengths or any(len(known) != 1 for known in batches):
       return False
     (old,), (new,) = batches
@@ -84,15 +85,6 @@ class LongerRun:
     except _REFUSALS:
       return True
     return outputs_differ(case, before, after)
-
-
-def _paths(run: RunSpec) -> list[str]:
-  return list(leaves_by_path(run.inputs))
-
-
-def _first_size(run: RunSpec, path: str) -> int:
-  """Returns the first dimension of an input; 0 for a scalar."""
-  return next(iter(leaves_by_path(run.inputs)[path].shape), 0)
 
 
 def outputs_differ(case: CaseUnderTest, one: Observation, other: Observation) -> bool:

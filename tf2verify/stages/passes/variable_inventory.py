@@ -14,6 +14,7 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import UNTRACKED, VariablePair, VariableSummary
 from tf2verify.records.verdict import Compared
+from tf2verify.records.wording import listed
 from tf2verify.relation.alignment import Alignment
 from tf2verify.relation.leftover_pairs import of_parts
 from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
@@ -267,12 +268,8 @@ def _rename_hint(suggestion: RenameSuggestion, rule: NamingRule | None, pairing:
     return ''
   reason = f'{suggestion.explanation}; ' if suggestion.explanation else ''
   if pairing.mapped is not None and pairing.derived is None:
-    lines = ', '.join(f'`{tf1} -> {tf2}`' for tf1, tf2 in renames[:_SHOWN_RENAMES])
-    more = len(renames) - _SHOWN_RENAMES
-    return (
-      f'{reason}renamed? Then the variable map of the case lacks {lines}'
-      f'{f" and {more} more" if more > 0 else ""}: one entry each'
-    )
+    lines = listed([f'`{tf1} -> {tf2}`' for tf1, tf2 in renames], _SHOWN_RENAMES)
+    return f'{reason}renamed? Then the variable map of the case lacks {lines}: one entry each'
   if len(renames) > _SHOWN_RENAMES and rule is not None:
     but = f', but for {len(rule.exceptions)} names' if rule.exceptions else ''
     return (

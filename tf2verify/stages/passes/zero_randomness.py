@@ -227,7 +227,8 @@ def _compare(
     part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
     inspect = functools.partial(case.tf1.inspectable, run)
     port = functools.partial(case.inspectable_port, run)
-    here = here_of(case.tf1.filled_on_current_tf(run))
+    recorded = case.tf1.recorded()
+    here = None if recorded is None else here_of(recorded.filled_on_current_tf(run))
     part.excuse_rounding(
       tf1, rerun_of(again), here, inspect, port, decides=decides, lined_up=lined_up
     )

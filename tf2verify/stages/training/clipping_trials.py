@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import Callable, Collection, Sequence
 
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.errors import NotApplicable, Tf2VerifyError
 from tf2verify.numerics.gradient_clips import (
   NONE,
@@ -20,6 +19,7 @@ from tf2verify.numerics.gradient_clips import (
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, TrainingStep
+from tf2verify.records.wording import number_text
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import Steps

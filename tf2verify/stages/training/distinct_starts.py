@@ -5,6 +5,7 @@ the gradient then, and its partner cannot be told from it by values. A search fo
 divergence starts from other values, the same on both sides; what a stage compares does not.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Collection, Mapping
@@ -45,8 +46,7 @@ def distinct_values(
   vague = [name for name in _vague(known) if name in alike]
   if not vague:
     return given
-  run = StepRun(tf1, None, targets_only=True).run
-  try:
+  with contextlib.closing(StepRun(tf1, None, targets_only=True).run) as run:
     ends = run.op_graph.targets()
     tensors = {
       name: run.op_graph.ops[ends[target]].tensors[0]
@@ -54,8 +54,6 @@ def distinct_values(
       if (target := update_target(name)) in ends
     }
     after = dict(zip(tensors, run.fetch(list(tensors.values())), strict=True))
-  finally:
-    run.close()
   found = {name: _between(name, known[name], value) for name, value in after.items()}
   return given | {name: value for name, value in found.items() if np.any(value != known[name])}
 

@@ -23,7 +23,7 @@ from tf2verify.sides.tf2.repaired import (
   target_tensors,
 )
 from tf2verify.stages.training.reset_elements import Held
-from tf2verify.stages.training.step_quantities import QuantityPair
+from tf2verify.stages.training.step_quantities import QuantityPair, step_name
 
 # An edit may let a loop run for ever.
 _RUN_SECONDS = 60
@@ -39,13 +39,11 @@ class StepJudge:
     pairs: what both sides tell of a step, given the port's run and the step's number.
     compare: the same, as what differs.
     explain: causes that the numbers of a run show.
-    name: what findings call a step.
   """
 
   pairs: Callable[[TrainingRun, int], Sequence[QuantityPair]]
   compare: Callable[[TrainingRun, int], Sequence[Difference]]
   explain: Callable[[TrainingRun], Sequence[Cause]]
-  name: Callable[[int], str]
 
 
 class MakesSteps(Protocol):
@@ -104,7 +102,7 @@ class EditedSteps:
   @property
   def names(self) -> frozenset[str]:
     """The steps, as differences name them."""
-    return frozenset(self._judge.name(step.number) for step in self._port.steps)
+    return frozenset(step_name(step.number) for step in self._port.steps)
 
   def why_not(self) -> str:
     """Returns why the port cannot be edited; '' where its graphs take the steps that it takes.
@@ -120,7 +118,7 @@ class EditedSteps:
   def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
     """Returns both sides of the first step that is left, from the values of tf1."""
     runs = {run for _, _, run in left}
-    names = {step.number: self._judge.name(step.number) for step in self._port.steps}
+    names = {step.number: step_name(step.number) for step in self._port.steps}
     number = next((n for n, name in names.items() if name in runs), self._number)
     reference = self._tf1 if number == self._number else self._reference(number)
     if number not in self._from_tf1:
@@ -144,7 +142,7 @@ class EditedSteps:
 
   def _early(self) -> list[tuple[str, str, str]]:
     """Returns run, quantity and name of what differs as a graph, and did not as it was taken."""
-    before = {self._judge.name(number) for number in range(1, self._number)}
+    before = {step_name(number) for number in range(1, self._number)}
     return [(run, quantity, name) for quantity, name, run in self._as_it_is[0] if run in before]
 
   @functools.cached_property
@@ -209,7 +207,7 @@ class EditedSteps:
         held |= step.left_behind(values)
         steps.append(step.taken(values, held, _told_as(like, known)))
         held |= step.with_elements(held, self._held.get(known.number, {}))
-    return _with_steps(self._port, steps)
+    return dataclasses.replace(self._port, steps=tuple(steps))
 
   def _values(
     self, step: EditableStep, number: int, repairs: Sequence[Repair], runs: RepairedRuns
@@ -250,10 +248,6 @@ def _told_as(like: TrainingStep, step: TrainingStep) -> TrainingStep:
     like.slots,
     step.further_counts,
   )
-
-
-def _with_steps(run: TrainingRun, steps: Sequence[TrainingStep]) -> TrainingRun:
-  return dataclasses.replace(run, steps=tuple(steps))
 
 
 def _shares(pairs: Sequence[QuantityPair]) -> list[float]:

@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.rules.training.later_rates import COUNTS
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import number_text
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.graphs.counted_steps import (
   CountedStep,

@@ -21,12 +21,12 @@ from tf2verify.diagnosis.rules.training.later_rates import (
   later_rates,
   told,
 )
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import number_text
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.step_quantities import LEARNING_RATE, UPDATE, QuantityPair, Steps

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
+from tf2verify.records.wording import listed, number_text
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import (
   StepGraph,

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import norm
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.wording import listed
 from tf2verify.sides import loss_function
 from tf2verify.sides.side import Change
 from tf2verify.stages.comparison.comparing import Comparison

@@ -55,7 +55,8 @@ def port_shadows(
   values = _values(port, other)
   found = find_shadows(wanted, slots, port.slots_before, values, declared, lay_out)
   left = [tf1_names[name] for name in wanted if name not in found.owners.values()]
-  called = sorted({_called(other.slots[places[number]]) for number in found.doubtful})
+  doubtful = (other.slots[places[number]] for number in found.doubtful)
+  called = sorted({slot.word or slot.name for slot in doubtful})
   return PortShadows(
     _without_values(other.slots),
     {places[number]: name for number, name in found.owners.items()},
@@ -65,10 +66,6 @@ def port_shadows(
 
 def _without_values(slots: Sequence[Slot]) -> tuple[Slot, ...]:
   return tuple(dataclasses.replace(slot, value=_NOTHING) for slot in slots)
-
-
-def _called(slot: Slot) -> str:
-  return slot.word or slot.name
 
 
 def _values(port: TrainingRun, step: TrainingStep) -> list[Values]:

@@ -1,5 +1,6 @@
 """What of a step follows from gradients and variables alone, whatever the models compute."""
 
+import contextlib
 import math
 from collections.abc import Collection
 
@@ -128,10 +129,8 @@ def moved_by_updates(runs: PreparedRuns, steps: Steps) -> frozenset[str]:
     run = step_run(made.of_tf1())
   except (NotApplicable, WrittenOtherwise):
     return frozenset()
-  try:
+  with contextlib.closing(run):
     return frozenset(name for name in others if _is_moved_alone(run.op_graph, name))
-  finally:
-    run.close()
 
 
 def _is_moved_alone(graph: OpGraph, name: str) -> bool:

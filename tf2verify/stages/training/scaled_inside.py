@@ -7,8 +7,8 @@ optimizer. What the update is given differs then; what it makes of it does not.
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from tf2verify.diagnosis.rules.wording import names_text
 from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.wording import names_text
 from tf2verify.stages.training.step_quantities import (
   APPLIED,
   SLOT,

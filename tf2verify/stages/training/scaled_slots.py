@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import TensorRecord
+from tf2verify.records.wording import listed, number_text
 from tf2verify.relation.slots import is_known_role
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training.step_quantities import SLOT

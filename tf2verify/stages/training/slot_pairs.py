@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.formulas.update_rules import SCALED_MOMENTUM
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.training import Slot, TrainingRun
+from tf2verify.records.wording import listed
 from tf2verify.reference.slot_roles import OWN_MOMENTUM
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.stages.training.step_quantities import Steps

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import JOINT, greatest_sizes, is_close, norm
 from tf2verify.records.training import TrainingStep
+from tf2verify.records.wording import listed
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.step_quantities import GRADIENT, UPDATE, QuantityPair, Steps
 

@@ -9,7 +9,6 @@ import numpy as np
 from tf2verify.diagnosis.formulas.forms import READ, forms, passable
 from tf2verify.diagnosis.formulas.update_rules import Form
 from tf2verify.diagnosis.rules.training.losses import added_again
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.error_summary import extent
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.difference import Difference, ErrorSummary
@@ -17,6 +16,7 @@ from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.table import Table
 from tf2verify.records.training import OptimizerRecord, TrainingStep
+from tf2verify.records.wording import listed, number_text
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import Steps, greatest, step_name

@@ -263,7 +263,6 @@ class _Judge:
         self._pairs_again,
         lambda run, number: self._compared_again(run, number, where),
         lambda run: self._causes_of(self._beside(run, self._count), parted, ()),
-        step_name,
       )
       for step in self._moved.taken().steps if where else ():
         held.setdefault(step.number, self._both.held_after(step, where))

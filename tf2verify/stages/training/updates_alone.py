@@ -206,7 +206,7 @@ def _inspection(
   port = dataclasses.replace(
     known, steps=tuple(steps.tf2.steps[-1] if s.number == number else s for s in known.steps)
   )
-  judge = StepJudge(pairs, compare, explain, step_name)
+  judge = StepJudge(pairs, compare, explain)
   looked_at = of_step(made.guessing(steps), port, judge, {})
   return dataclasses.replace(looked_at, sides=lambda: penalized_alike(looked_at.sides()))
 
@@ -227,7 +227,7 @@ def _penalties(runs: PreparedRuns, steps: Steps) -> tuple[Cause, ...]:
     NotApplicable: it is not seen that both do, or neither: one may declare it, and the other one
       add it to its loss itself.
   """
-  regularize = [_regularizes(run) for run in (steps.tf1, steps.tf2)]
+  regularize = [bool(run.regularization_total) for run in (steps.tf1, steps.tf2)]
   if not any(regularize):
     return ()
   made = StepGraphs(runs.case, (runs.tf1_run, runs.tf2_run), steps, 1)
@@ -252,10 +252,6 @@ def _check_unclipped(step: TrainingStep) -> None:
     one, other = record.value, applied.get(record.name)
     if one is not None and (other is None or not np.array_equal(one, other)):
       raise NotApplicable('a variable has no counterpart, and tf1 clips by the gradients of all')
-
-
-def _regularizes(run: TrainingRun) -> bool:
-  return run.regularization_total is not None and bool(run.regularization_total)
 
 
 def _decays(optimizer: OptimizerRecord) -> bool:

@@ -21,7 +21,7 @@ _NET = np.array([1.0, -2.0, 3.0], np.float32)
 
 def _call(training=True, **values):
   tensors = (ModeTensor(quantity, 'x', np.array(value)) for quantity, value in values.items())
-  return ModeCall(training, 1, 'Tensor', tuple(tensors))
+  return ModeCall(training, 1, tuple(tensors))
 
 
 def _cause(mode, eager, other, port=None):

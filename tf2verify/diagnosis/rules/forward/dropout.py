@@ -184,7 +184,8 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
       continue
     if _lacks_layers(found, 0 if in_tf1 else 1):
       continue
-    if _draws(found.source.tf2_path if in_tf1 else found.source.tf1_path):
+    other = found.source.tf2_path if in_tf1 else found.source.tf1_path
+    if any('RandomUniform' in op for op in other):
       continue  # it drops as well, in another way: `floor(uniform + keep)`
     seen = f'RandomUniform → GreaterEqual in {"tf1" if in_tf1 else "tf2"} only, on the way to '
     seen += f'{found.source.tf1_op}; {counts[0]} such masks (tf1), {counts[1]} (tf2)'
@@ -364,10 +365,6 @@ def _draw_count(graph: OpGraph | None) -> int:
 
 def _masks(path: tuple[str, ...]) -> bool:
   return 'GreaterEqual' in path and any('RandomUniform' in op for op in path)
-
-
-def _draws(path: tuple[str, ...]) -> bool:
-  return any('RandomUniform' in op for op in path)
 
 
 def _mask_count(graph: OpGraph | None) -> int:

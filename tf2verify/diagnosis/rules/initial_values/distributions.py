@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from tf2verify.diagnosis.evidence.initial_values import OtherDistribution, SharedNumbers
 from tf2verify.diagnosis.rules.rule import Sentence
-from tf2verify.diagnosis.rules.wording import names_text
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.initial_value import JudgedStart, Start
+from tf2verify.records.wording import names_text
 
 _DRAWN_BY: Mapping[str, str] = {
   'uniform': 'glorot_uniform (the default of tf.get_variable, tf.layers, slim and Keras), '

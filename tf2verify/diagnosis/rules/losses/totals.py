@@ -7,8 +7,8 @@ import numpy as np
 from tf2verify.diagnosis.evidence.losses import Penalty, Term, TotalLossEvidence
 from tf2verify.numerics.arrays import total
 from tf2verify.records.diagnosis import Cause
+from tf2verify.records.wording import listed
 
-_SHOWN = 3
 _SUMMED = {'the square': 'w²', 'the absolute value': '|w|'}
 _HALF = (
   '; tf.keras.regularizers.L2(x) is x·sum(w²), and tf.nn.l2_loss half of sum(w²): 2 times '
@@ -107,13 +107,12 @@ def _by(words: str, term: Term) -> str:
 
 def _names(found: Sequence[Penalty]) -> str:
   texts = []
-  for one in found[:_SHOWN]:
+  for one in found:
     line = one.source
     place = '' if line is None else next((made.short for made in line.made), line.short)
     where = f' (created at {place})' if place else ''
     texts.append(f'{one.tf1_name}{where}')
-  more = f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else ''
-  return ', '.join(texts) + more
+  return listed(texts)
 
 
 def _added(evidence: TotalLossEvidence) -> tuple[tuple[float, float], bool]:

@@ -3,9 +3,9 @@
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingStep
+from tf2verify.records.wording import listed
 
 _GREATEST, _MOMENT = 'greatest second moment', 'second moment'
 

@@ -13,9 +13,9 @@ from tf2verify.diagnosis.rules.training.resting_averages import (
   slots_around,
   values_after,
 )
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
+from tf2verify.records.wording import listed, number_text
 from tf2verify.relation.shadows import SHADOW
 
 _Array = np.ndarray[Any, Any]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.gradient_clips import EACH, JOINT, Clip, is_close, norm, norm_of
 from tf2verify.records.observation import TensorRecord
+from tf2verify.records.wording import listed, number_text
 
 _Array = np.ndarray[Any, Any]
 # Relative: factors of elements that are nearer are one, but for rounding.

@@ -12,9 +12,9 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence, VariableStep
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.numerics.gradient_clips import NONE, Clip, clip_of
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import number_text
 
 _Array = np.ndarray[Any, Any]
 # Relative: two numbers, or arrays, that are nearer are one, but for rounding.

@@ -7,7 +7,6 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.training.clipped_parts import left_out_of_norm, other_parts
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.gradient_clips import (
   AFTER,
   BEFORE,
@@ -24,6 +23,7 @@ from tf2verify.numerics.gradient_clips import (
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import TrainingStep
+from tf2verify.records.wording import listed, number_text
 
 # Of the norm: two that are nearer are one, but for rounding; and of how far two norms are apart.
 _LEAST_APART = 3e-6

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, VariableStep
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import listed, number_text
 
 # Of the greatest change of a copy: what the rule may leave, and how far two shares are one.
 _UNEXPLAINED = 1e-2

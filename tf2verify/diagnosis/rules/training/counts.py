@@ -4,9 +4,9 @@ import itertools
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.training.resting_averages import values_after
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
+from tf2verify.records.wording import number_text
 
 RESTING = (
   ': minimize and apply_gradients of TF1 count only the global_step that they are given; '

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import listed, number_text
 
 _EXPLAINS = (About.UPDATE,)
 # How close the decay of two variables is, relative; of what it is, what rounding may leave.

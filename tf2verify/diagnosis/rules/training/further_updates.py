@@ -3,9 +3,9 @@
 from collections import Counter
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingStep
+from tf2verify.records.wording import listed
 from tf2verify.reference.slot_roles import SHADOW
 from tf2verify.relation.slots import COUNTS
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import Rates
 from tf2verify.diagnosis.rules.training.rate_bounds import later_bound
-from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.records.wording import number_text
 
 _LAST = 10**7
 

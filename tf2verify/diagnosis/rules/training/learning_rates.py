@@ -8,9 +8,9 @@ import numpy as np
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.training.later_rates import COUNTS, later_rates, told
 from tf2verify.diagnosis.rules.training.rate_bounds import bound_text
-from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import number_text
 
 _EXPLAINS = (About.LEARNING_RATE, About.UPDATE, About.SHADOWS)
 _CLOSE = 1e-5

@@ -7,9 +7,9 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.patterns.arrays import constant_factor
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import SourceLine
+from tf2verify.records.wording import listed, number_text
 
 _CLOSE = 1e-4
 # What is left of a loss that is the same.

@@ -7,9 +7,9 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.patterns.arrays import constant_factor
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.numerics.gradient_clips import JOINT, clip_of
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import listed
 
 _Array = np.ndarray[Any, Any]
 # The first step of these is a number times the gradient.

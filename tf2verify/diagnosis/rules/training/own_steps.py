@@ -19,7 +19,6 @@ from tf2verify.diagnosis.patterns.arrays import constant_factor
 from tf2verify.diagnosis.rules.training.clipped_parts import own_parts
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text, made_dense_text
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
-from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.numerics.gradient_clips import (
   AFTER,
   BEFORE,
@@ -31,6 +30,7 @@ from tf2verify.numerics.gradient_clips import (
   clip_of,
 )
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import listed, number_text
 
 _Array = np.ndarray[Any, Any]
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, VariableStep
 from tf2verify.diagnosis.rules.training.copies import soft_copies
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import listed
 
 _Array = np.ndarray[Any, Any]
 # Of the greatest change of a slot.

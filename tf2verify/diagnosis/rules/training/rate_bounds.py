@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.records.wording import number_text
 
 _SIDES = ('TF1', 'the port')
 # Of a rate: float32 rounds by less.

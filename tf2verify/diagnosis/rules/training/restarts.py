@@ -9,8 +9,8 @@ from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, Va
 from tf2verify.diagnosis.formulas.forms import Found
 from tf2verify.diagnosis.formulas.update_rules import ROLES
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import listed
 
 _Array = np.ndarray[Any, Any]
 _Slots = Mapping[str, _Array]

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import Slot, TrainingRun
+from tf2verify.records.wording import listed
 from tf2verify.relation.shadows import SHADOW, SHADOW_OF
 
 _Array = np.ndarray[Any, Any]

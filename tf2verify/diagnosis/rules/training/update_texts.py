@@ -7,7 +7,7 @@ import numpy as np
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.formulas.forms import Found, passable, setting_of
 from tf2verify.diagnosis.formulas.update_rules import ROLES
-from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.records.wording import number_text
 
 # Less than that is told in per cent.
 _TOLD_AS_TIMES = 1.2

@@ -16,10 +16,10 @@ from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, Va
 from tf2verify.diagnosis.formulas.forms import Found, forms
 from tf2verify.diagnosis.formulas.update_rules import Form, Stepped, UpdateInputs
 from tf2verify.diagnosis.rules.training import update_texts
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
+from tf2verify.records.wording import listed
 
 _Array = np.ndarray[Any, Any]
 

@@ -30,12 +30,14 @@ def _together(found: Sequence[tuple[str, str]], advice: str) -> Cause | None:
   return Cause(text, variables=tuple(name for name, _ in found))
 
 
-def _of_normalization(leftovers: Leftovers, wanted: str) -> list[tuple[str, VariableRecord]]:
-  """Returns leftovers in a role beside another of a layer whose counterpart lacks that role."""
-  beside = leftovers.beside(_STATISTICS)
+def _lacking(
+  leftovers: Leftovers, wanted: str, roles: Sequence[str]
+) -> list[tuple[VariableRecord, VariableRecord]]:
+  """Returns leftovers in a role beside one of some roles, whose layer lacks that role there."""
+  beside = leftovers.beside(roles)
   there = leftovers.roles_there()
   return [
-    (variable.name, beside[scope])
+    (variable, beside[scope])
     for variable in leftovers.variables
     for scope in (owner(variable.name),)
     if role(variable.name) == wanted
@@ -49,8 +51,8 @@ def _extra_of_normalization(wanted: str, evidence: ExtraVariables) -> Cause | No
   """The port's normalization layers have a variable that those of tf1 lack."""
   default = ', as slim.batch_norm does by default (scale=False)' if wanted == 'gamma' else ''
   found = [
-    (name, f'tf1 has {other.name} without a {wanted}{default}')
-    for name, other in _of_normalization(evidence.of_port, wanted)
+    (variable.name, f'tf1 has {other.name} without a {wanted}{default}')
+    for variable, other in _lacking(evidence.of_port, wanted, _STATISTICS)
   ]
   return _together(found, f'pass {_NORMALIZATION[wanted]}=False')
 
@@ -58,8 +60,8 @@ def _extra_of_normalization(wanted: str, evidence: ExtraVariables) -> Cause | No
 def _missing_of_normalization(wanted: str, evidence: MissingVariables) -> Cause | None:
   """The normalization layers of tf1 have a variable that the port's lack."""
   found = [
-    (name, f'the port has {other.name} without a {wanted}')
-    for name, other in _of_normalization(evidence.of_tf1, wanted)
+    (variable.name, f'the port has {other.name} without a {wanted}')
+    for variable, other in _lacking(evidence.of_tf1, wanted, _STATISTICS)
   ]
   return _together(found, f'pass {_NORMALIZATION[wanted]}=True')
 
@@ -72,17 +74,7 @@ MISSING_CENTER = functools.partial(_missing_of_normalization, 'beta')
 
 def _biases(leftovers: Leftovers) -> list[tuple[VariableRecord, VariableRecord]]:
   """Returns (bias, kernel of the other side) where that side has a kernel without a bias."""
-  kernels = leftovers.beside(_KERNELS)
-  there = leftovers.roles_there()
-  return [
-    (variable, kernels[scope])
-    for variable in leftovers.variables
-    for scope in (owner(variable.name),)
-    if role(variable.name) == 'bias'
-    and scope in kernels
-    and (owner(kernels[scope].name), 'bias') not in there
-    and not leftovers.may_be_renamed(variable)
-  ]
+  return _lacking(leftovers, 'bias', _KERNELS)
 
 
 def extra_bias_of_normalized(evidence: ExtraVariables) -> Cause | None:

@@ -1,4 +1,4 @@
-"""Numbers and names as causes write them."""
+"""Numbers and names as causes and errors write them."""
 
 from collections.abc import Sequence
 
