@@ -14,6 +14,7 @@ from tf2verify.relation import flattened_rows
 from tf2verify.relation.derivation import Derivation
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import by_name
+from tf2verify.relation.named_exchanges import named_exchanges
 from tf2verify.relation.roles import telling_words
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
@@ -59,7 +60,7 @@ class Trial:
     own: Values,
     until: float,
   ) -> None:
-    self._found = found
+    self._found, self._ones = found, ones
     self._port, self._reference = port, reference
     self._overlap: ValueOverlap | None = None
     self._given = given
@@ -100,6 +101,10 @@ class Trial:
     kept = best
     if self._found.crossed:  # the numbers that count are those of the map that is returned
       kept = self._score_of(entries)
+    if not (best.outputs_agree or kept.outputs_agree):
+      for changed in self._by_names(entries, others):
+        entries, best = changed, self._score_of(changed)
+        kept = best
     if best.outputs_agree:
       undecided, ambiguous = {}, []  # what was open before is confirmed
     else:
@@ -129,6 +134,15 @@ class Trial:
       exchanged=self._found.crossed if is_exchange else (),
       confirmed=self._confirmed(kept),
     )
+
+  def _by_names(self, entries: Sequence[MapEntry], others: Inventory) -> list[list[MapEntry]]:
+    """Returns a map in which variables are exchanged as their names tell, if outputs agree then."""
+    ones, theirs = (
+      {v.name: tuple(size or 0 for size in v.shape) for v in known.variables}
+      for known in (self._ones, others)
+    )
+    changed = named_exchanges(entries, ones, theirs)
+    return next(([one] for one in changed if self.agrees(one)), [])
 
   def agrees(self, entries: Iterable[MapEntry]) -> bool:
     """Returns whether the outputs of both sides agree through a map."""

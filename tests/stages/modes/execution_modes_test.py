@@ -313,6 +313,21 @@ class EmbeddedTest(LadderTestCase):
 
 
 class RightPortTest(LadderTestCase):
+  def test_a_list_of_one_output(self):
+    for kind in (list, tuple):
+
+      class Case(tiny_models.Affine):
+        modes_to_run = (modes.FUNCTIONAL,)
+
+        def model(self, inputs, training, kind=kind):
+          return kind([inputs @ kernel() + bias()])
+
+        def make_tf2_layer(self):
+          return Port(self.model)
+
+      with self.subTest(kind=kind.__name__):
+        self.assert_passes(Case, STAGE)
+
   def test_loop_of_the_graph_has_zeros_where_eager_mode_has_no_gradient(self):
     class Case(tiny_models.Affine):
       modes_to_run = (modes.FUNCTION,)

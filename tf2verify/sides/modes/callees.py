@@ -112,7 +112,7 @@ class Callees:
       model = embedded(computation.call_port, state.port.layer, run.inputs)
 
     def call(inputs: Any) -> Any:
-      return model(inputs, training=run.training)
+      return model(inputs, run.training)
 
     return Callee(computation, lambda leaves: [computation(leaves, call)])
 

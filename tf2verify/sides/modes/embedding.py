@@ -30,8 +30,11 @@ class _Embedding(tf_keras.layers.Layer):  # type: ignore[misc]
     return self._call(inputs)
 
 
-def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Any:
-  """Returns a functional model that holds the port and nothing else.
+def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Callable[[Any, bool], Any]:
+  """Returns what calls a functional model that holds the port and nothing else.
+
+  It takes inputs and the training mode, and returns what the port does: tf-keras takes the only
+  output of a model out of its list.
 
   Args:
     call: calls the port on a nest of tensors.
@@ -62,4 +65,11 @@ def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Any:
     raise NotEmbeddable(f'{scalars[0]} is a scalar, and the inputs of Keras models have a batch')
   is_layer = isinstance(port, tf_keras.layers.Layer) or of_keras3
   outputs = call(symbolic) if is_layer else _Embedding(port, call)(symbolic)
-  return library.Model(symbolic, outputs)
+  model = library.Model(symbolic, outputs)
+  is_list = isinstance(outputs, list) and len(outputs) == 1
+
+  def called(given: Any, training: bool) -> Any:
+    found = model(given, training=training)
+    return [found] if is_list and not isinstance(found, list) else found
+
+  return called

@@ -3,8 +3,8 @@
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.training import update_texts
 from tf2verify.diagnosis.rules.training.updates import unlike
-from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.wording import listed
 
 _RATE = 'learning_rate'
 
