@@ -322,9 +322,6 @@ class RightPortTest(LadderTestCase):
         def model(self, inputs, training, kind=kind):
           return kind([inputs @ kernel() + bias()])
 
-        def make_tf2_layer(self):
-          return Port(self.model)
-
       with self.subTest(kind=kind.__name__):
         self.assert_passes(Case, STAGE)
 

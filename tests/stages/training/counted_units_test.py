@@ -70,6 +70,34 @@ class CountedUnitsTest(absltest.TestCase):
       return keras.optimizers.SGD(0.1)
 
     found = self.found(make_tf1_train_op=make_tf1_train_op, make_tf2_optimizer=make_tf2_optimizer)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    (said,) = [
+      one for one in found.blind_spots if 'nothing that was compared reads the count' in one
+    ]
+    self.assertIn('TF1 counts 6 a step, and the port 1', said)
+
+  def test_weight_of_a_term_that_reads_the_count(self):
+    """As above, but the loss grows with the count."""
+
+    def make_tf1_train_op(case, loss):
+      frames = v1.train.get_or_create_global_step()
+      grown = loss * (1.0 + tf.cast(frames, tf.float32))
+      with tf.control_dependencies([v1.train.GradientDescentOptimizer(0.1).minimize(grown)]):
+        return frames.assign_add(_FRAMES)
+
+    def step(case, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = case.tf2_loss(layer(inputs), labels)
+        grown = loss * (1.0 + tf.cast(optimizer.iterations, tf.float32))
+      variables = layer.trainable_variables
+      optimizer.apply_gradients(zip(tape.gradient(grown, variables), variables, strict=True))
+      return loss
+
+    found = self.found(
+      make_tf1_train_op=make_tf1_train_op,
+      make_tf2_optimizer=lambda _: keras.optimizers.SGD(0.1),
+      tf2_train_step=step,
+    )
     self.assertIs(found.status, Status.FAILED, found.to_text())
 
 

@@ -24,7 +24,8 @@ class CountedUnits:
   def left(self, pairs: Sequence[QuantityPair]) -> list[QuantityPair]:
     """Returns the pairs of a step without such counts.
 
-    Nothing else shows whether a factor is meant: a rate that does not change says nothing of it.
+    Or that no learning rate reads. What else reads them, as an average of weights or a weight of a
+    term, differs by itself.
     """
     count = next((pair for pair in pairs if pair.quantity == GLOBAL_STEP), None)
     if count is None or count.tf1 is None or count.tf2 is None:
@@ -37,6 +38,15 @@ class CountedUnits:
     paces = self._both.paces.both
     if paces is None:
       return False
+    if self._both.has_constant_rates:
+      if any(len(set(rates)) > 1 for rates in self._both.rates_of_port()):
+        return False
+      self.told = [
+        f'TF1 counts {paces[0]:,} a step, and the port {paces[1]:,}: the learning rates are '
+        'constant, so that nothing that was compared reads the count; convert it where a '
+        'checkpoint is restored'
+      ]
+      return True
     try:
       ones, others = self._both.rates(COUNTS)
     except NotApplicable:
