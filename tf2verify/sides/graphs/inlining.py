@@ -14,7 +14,7 @@ from tf2verify.tensorflow_internals import graphs
 BRANCHES = {True: 'tf2verify_then', False: 'tf2verify_else'}
 # Passes on what a condition has chosen. TensorFlow has it nowhere before Grappler.
 KEPT_CHOICE = 'Snapshot'
-_DECIDED = '/tf2verify_decided'
+_DECIDED, _TAKEN = '/tf2verify_decided', '/tf2verify_taken'
 _CHOSEN = re.compile(r'/tf2verify_chosen_(\d+)$')
 _LAST_NUMBER = re.compile(r'_\d+$')
 _PLACES = re.compile(rf'/({"|".join(BRANCHES.values())}|{rounds.WORD}\d+)/')
@@ -28,6 +28,16 @@ def choice_name(condition: str, number: int) -> str:
 def decision_name(condition: str) -> str:
   """Returns the name of what passes on the tensor that decides a condition."""
   return f'{condition}{_DECIDED}'
+
+
+def taken_name(condition: str) -> str:
+  """Returns the same of a condition in place of which the branch stands that a run takes."""
+  return f'{condition}{_TAKEN}'
+
+
+def decides_branch(name: str) -> bool:
+  """Returns whether an operation passes on what decides a condition, under either name."""
+  return name.endswith((_DECIDED, _TAKEN))
 
 
 def is_decision(name: str) -> bool:

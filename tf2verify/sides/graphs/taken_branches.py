@@ -27,13 +27,15 @@ def with_taken_branches(
 ) -> None:
   """Replaces each condition of a graph by the branch that is taken.
 
+  What decides it is passed on by an operation of a `taken_name`.
+
   Args:
     graph_def: the graph, which is changed.
     evaluate: returns the values of some of its tensors, by name.
     passes_on: whether what a condition yields can still be asked for by its name.
     marks_choices: whether a number that a condition has chosen passes an operation of type
-      `inlining.KEPT_CHOICE`, as another step may choose another one; and whether what decides a
-      condition is passed on by an operation of a `decision_name`.
+      `inlining.KEPT_CHOICE`, as another step may choose another one; and whether the name of
+      that operation is a `decision_name`.
     is_replaced: whether a condition is, given its NodeDef; others stay as they are.
   """
   for number in range(_MOST_ROUNDS):
@@ -43,9 +45,9 @@ def with_taken_branches(
     values = evaluate([inlining.with_output(node.input[0]) for node in conditions])
     library = {function.signature.name: function for function in graph_def.library.function}
     outputs: dict[str, list[str]] = {}
-    if marks_choices:
-      for node in conditions:
-        _mark_decision(graph_def, node)
+    for node in conditions:
+      name = inlining.decision_name if marks_choices else inlining.taken_name
+      _pass_decision(graph_def, node, name(node.name))
     for node, value in zip(conditions, values, strict=True):
       is_true = bool(np.asarray(value).any())
       branch = node.attr['then_branch' if is_true else 'else_branch'].func.name
@@ -76,8 +78,8 @@ def _ready(graph_def: Any, condition: Any) -> str:
   return str(node.name)
 
 
-def _mark_decision(graph_def: Any, condition: Any) -> None:
-  node = graph_def.node.add(name=inlining.decision_name(condition.name), op='Identity')
+def _pass_decision(graph_def: Any, condition: Any, name: str) -> None:
+  node = graph_def.node.add(name=name, op='Identity')
   node.input.append(condition.input[0])
   node.attr['T'].type = condition.attr['Tcond'].type
 

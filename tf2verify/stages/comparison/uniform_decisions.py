@@ -8,9 +8,10 @@ branch of a condition is taken: what the other branch computes is seen by no run
 """
 
 import dataclasses
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.records.wording import number_text
 from tf2verify.relation.proof.proving import Proof
+from tf2verify.sides.graphs.inlining import decides_branch
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.made_up_for import result_tensors
 from tf2verify.stages.comparison.quantities import OF_COUNTS, roots
@@ -281,17 +283,36 @@ def _results(
   graphs: tuple[OpGraph, OpGraph],
   runs: tuple[GraphRun, GraphRun],
 ) -> list[tuple[np.ndarray, np.ndarray]] | None:
-  """Returns the results of both sides in pairs; None where tf1 has none for such an input."""
-  found = []
+  """Returns the results of both sides in pairs; None where tf1 has none for such an input.
+
+  Only those that agree at the case's own inputs: the loss that a step tells may be another one.
+  """
+  found, own = [], []
   for graph, run in zip(graphs, runs, strict=True):
     given = {op.tensors[0]: changed for op in graph.ops if op.op_type == INPUT and op.name == place}
     values = run.refetched(result_tensors(graph, targets), given)
-    if values is None:
+    if values is None or not _takes_same_branches(run, given):
       return None
     found.append(values)
+    own.append(run.refetched(result_tensors(graph, targets), {}))
   if not all(bool(np.isfinite(value).all()) for value in found[0] if value.dtype.kind in 'fc'):
     return None
-  return list(zip(*found, strict=True)) if len(found[0]) == len(found[1]) else None
+  if own[0] is None or own[1] is None or len(found[0]) != len(found[1]):
+    return None
+  agree = [not _differ(*pair) for pair in zip(own[0], own[1], strict=True)]
+  return list(itertools.compress(zip(*found, strict=True), agree))
+
+
+def _takes_same_branches(run: GraphRun, given: Mapping[str, np.ndarray]) -> bool:
+  """Returns whether the branches that stand in place of conditions are those of other inputs."""
+  decided = [f'{name}:0' for name in run.nodes() if decides_branch(name)]
+  if not decided:
+    return True
+  own, others = run.refetched(decided, {}), run.refetched(decided, given)
+  if own is None or others is None:
+    return own is others
+  pairs = zip(own, others, strict=True)
+  return all(bool(np.any(one)) == bool(np.any(other)) for one, other in pairs)
 
 
 def _differ(one: np.ndarray, other: np.ndarray) -> bool:
