@@ -5,7 +5,7 @@ import os
 import re
 import textwrap
 
-from tf2verify.records.diagnosis import Source
+from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.diagnosis_text import alike_sources, source_text
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.records.verdict_text import outcome_text
@@ -54,7 +54,7 @@ def further_causes(stage: StageVerdict) -> str:
 
 
 def _all_causes(stage: StageVerdict) -> list[str]:
-  causes = stage.diagnosis.causes if stage.diagnosis is not None else ()
+  causes = _causes(stage)
   hints = [difference.hint for difference in stage.differences if difference.hint]
   known = [safe_line(text.replace('\n', ' ')) for text in (*(one.text for one in causes), *hints)]
   return [*dict.fromkeys(known)]
@@ -114,13 +114,23 @@ def _placed(stage: StageVerdict) -> list[tuple[Source, Place]]:
       # What a layer of Keras computes is settled where it is constructed.
       line = next(iter(source.tf2_source.made), source.tf2_source)
       found.append((source, Place(line.path, line.line)))
-  return found
+  # Where the edit was tried that proves the first cause, before any other place.
+  tried = next((cause.experiment for cause in _causes(stage)[:1]), None)
+  return sorted(found, key=lambda one: tried is not None and one[0].experiment != tried)
+
+
+def _causes(stage: StageVerdict) -> tuple[Cause, ...]:
+  return stage.diagnosis.causes if stage.diagnosis is not None else ()
 
 
 def _causes_at(stage: StageVerdict, source: Source) -> tuple[str, ...]:
   """Returns the causes that are about one place; how it differs, where there is none."""
-  causes = stage.diagnosis.causes if stage.diagnosis is not None else ()
-  known = [cause.text for cause in causes if source.tf1_op in cause.variables]
+  tried = source.experiment
+  known = [
+    cause.text
+    for cause in _causes(stage)
+    if source.tf1_op in cause.variables or (tried is not None and cause.experiment == tried)
+  ]
   known += [one.hint for one in stage.differences if one.hint and one.tf1_subject == source.tf1_op]
   texts = dict.fromkeys(safe_line(text.replace('\n', ' ')) for text in known)
   return tuple(texts) or (safe_line(f'then: {source_text(source)}'),)

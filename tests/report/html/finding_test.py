@@ -4,8 +4,10 @@ from absl.testing import absltest
 
 from tests.report.html import made_up
 from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Diagnosis, GraphAspect
+from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import Compared
+from tf2verify.report import headline
 from tf2verify.report.html.finding import finding_of
 
 
@@ -38,6 +40,36 @@ class FindingTest(absltest.TestCase):
     self.assertEqual(
       found.passed, ('no_new_variables', 'variable_inventory', 'seeded_num_random_ops')
     )
+
+  def test_each_cause_stands_by_the_place_where_it_was_tried(self):
+    case = made_up.failed()
+    diagnosis = case.stages[3].diagnosis
+    [source] = diagnosis.sources
+    edits = [
+      Experiment(Edit.SETTING, text, Outcome.PROVEN, 1, 2, 0.0, 3) for text in ('one', 'other')
+    ]
+    causes = tuple(Cause(edit.text, experiment=edit) for edit in edits)
+    line = dataclasses.replace(source.tf2_source, path='other.py')
+    sources = (
+      dataclasses.replace(source, tf1_op='b', tf2_source=line, experiment=edits[1]),
+      dataclasses.replace(source, tf1_op='a', experiment=edits[0]),
+    )
+    for shown, places in ((causes, ['a', 'b']), (causes[1:], ['b']), (causes[::-1], ['b', 'a'])):
+      changed = dataclasses.replace(diagnosis, causes=shown, sources=sources)
+      case = _with_gradients(case, diagnosis=changed, differences=())
+      found = finding_of(case)
+      stage = next(one for one in case.stages if one.stage == 'gradients')
+      with self.subTest(places=places):
+        self.assertEqual(
+          [one.name[0] for one in (found.place, *(m.place for m in found.further))], places
+        )
+        self.assertEqual(headline.place(stage).path, {'a': 'tf2.py', 'b': 'other.py'}[places[0]])
+    # A cause that was tried nowhere has no line of another one.
+    untried = (Cause('untried'), causes[1])
+    changed = dataclasses.replace(diagnosis, causes=untried, sources=sources[:1])
+    found = finding_of(_with_gradients(case, diagnosis=changed, differences=()))
+    self.assertIsNone(found.place)
+    self.assertEqual([one.place.name[0] for one in found.further], ['b'])
 
   def test_without_a_cause_the_graphs_tell(self):
     case = made_up.failed()

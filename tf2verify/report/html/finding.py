@@ -70,6 +70,14 @@ class PlaceView:
 
 
 @dataclasses.dataclass(frozen=True)
+class MistakeView:
+  """A cause, and where the sides part by it."""
+
+  cause: CauseView
+  place: PlaceView | None  # None where it is not known
+
+
+@dataclasses.dataclass(frozen=True)
 class DifferenceView:
   """A difference, in words."""
 
@@ -92,6 +100,8 @@ class FindingView:
   differences: tuple[DifferenceView, ...]  # the first ones, where no cause speaks of them
   more_differences: int  # how many are left out here; 0 where none is shown
   places: tuple[PlaceView, ...]  # where the sides part first
+  place: PlaceView | None  # the first one, if it is that of the first cause
+  further: tuple[MistakeView, ...]  # the causes after the first one
   more_places: int  # how many groups of places are left out; the JSON report has them
   facts: tuple[str, ...]  # what else was seen: gradient paths, updates, pairs
   passed: tuple[str, ...]  # names of the stages that passed before
@@ -154,6 +164,11 @@ def _finding(case: CaseVerdict, stage: StageVerdict) -> FindingView:
     differences=tuple(_difference(known) for known in shown),
     more_differences=len(stage.differences) - len(shown) if shown else 0,
     places=tuple(_place(group) for group in groups[:_SHOWN_PLACES]),
+    place=_place_of(causes[0] if causes else None, stage, groups),
+    further=tuple(
+      MistakeView(cause, _place_of(cause, stage, groups, only_own=True))
+      for cause in causes[1:_SHOWN_CAUSES]
+    ),
     more_places=max(0, len(groups) - _SHOWN_PLACES),
     facts=(*_facts(diagnosis), *without_effect(known.proven for known in before)),
     passed=tuple(known.stage for known in before),
@@ -183,6 +198,30 @@ def _causes(stage: StageVerdict) -> list[CauseView]:
     if difference.hint:
       causes.setdefault(difference.hint, CauseView(difference.hint))
   return list(causes.values())
+
+
+def _place_of(
+  cause: CauseView | None,
+  stage: StageVerdict,
+  groups: Sequence[Sequence[Source]],
+  only_own: bool = False,
+) -> PlaceView | None:
+  """Returns the place of a cause: where the edit was tried that proves it.
+
+  Args:
+    cause: the cause; None where none is known.
+    stage: the failed stage.
+    groups: its places.
+    only_own: whether it has none otherwise; else it is the first one, unless another cause's.
+  """
+  known = [] if stage.diagnosis is None else stage.diagnosis.causes
+  tried = {one.text: one.experiment for one in known if one.experiment is not None}
+  own = None if cause is None else tried.get(cause.text)
+  found = [group for group in groups if own is not None and group[0].experiment == own]
+  if not found and not only_own:
+    others = [experiment for experiment in tried.values() if experiment != own]
+    found = [group for group in groups[:1] if group[0].experiment not in others]
+  return _place(found[0]) if found else None
 
 
 def _differences(stage: StageVerdict, causes: Sequence[str]) -> list[Difference]:
