@@ -46,6 +46,7 @@ class MisspelledTest(parameterized.TestCase):
   @parameterized.parameters(
     ('training_steps_to_takes', 'training_steps_to_take'),
     ('training_mode', 'training_modes'),
+    ('training_steps', 'training_steps_to_take'),
     ('tolerence', 'tolerance'),
     ('gradients_tolerance', 'gradient_tolerance'),
     ('variable_name', 'variable_names'),

@@ -48,6 +48,12 @@ class ProgramTest(absltest.TestCase):
     self._check_reports('report')
 
   @tensorboard_events.needs_tensorboard
+  def test_help_lists_the_flags(self) -> None:
+    done = console.run('cases_test.py', '--help', folder=self.folder)
+    self.assertEqual(done.returncode, 1)  # as of absl
+    for flag in ('--report_dir', '--tf2verify_html', '--tensorboard_dir', '--test_filter'):
+      self.assertIn(flag, done.stdout + done.stderr)
+
   def test_tensorboard(self) -> None:
     done = console.run(
       'cases_test.py', '--tensorboard_dir=events', 'RightCase.test_03_zero_randomness',

@@ -25,6 +25,10 @@ class AllStagesExceptTest(absltest.TestCase):
       with self.assertRaisesRegex(tf2verify.Tf2VerifyError, r'gradients=.* gives no reason'):
         tf2verify.all_stages_except(gradients=reason)
 
+  def test_a_name_without_reason(self) -> None:
+    with self.assertRaisesRegex(tf2verify.Tf2VerifyError, r"all_stages_except\(loss='why'\)"):
+      tf2verify.all_stages_except('loss')
+
 
 class StageSelectionTest(absltest.TestCase):
   def test_selection_and_whole_ladder(self) -> None:

@@ -6,6 +6,8 @@ import types
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from tf2verify.stages import STAGES
+
 # 2·(equal letters) / (letters of both). One wrong letter in `tf2_loss` is 0.875;
 # `tolerance_of` for `tolerance` is 0.857.
 _CLOSE = 0.87
@@ -13,6 +15,7 @@ _CLOSE = 0.87
 _CLOSE_TO_MISSING = 0.75
 # `stage` and `losses` are words of models: too near to `stages` and `loss` to be called wrong.
 _SHORTEST = 8
+_STAGES = frozenset(stage.name for stage in STAGES)
 
 
 def misspelled_hook(cls: type, base: type, hooks: Collection[str]) -> tuple[type, str, str] | None:
@@ -38,10 +41,15 @@ def misspelled_hook(cls: type, base: type, hooks: Collection[str]) -> tuple[type
       if name.startswith('_') or hasattr(base, name) or name in used:
         continue
       same = [hook for hook in absent if _digits(hook) == _digits(name)]
-      close = difflib.get_close_matches(name, same, 1, _CLOSE)
+      close = difflib.get_close_matches(name, same, 1, _CLOSE) or _of_stage(name, absent)
       if close:
         return one, name, close[0]
   return None
+
+
+def _of_stage(name: str, hooks: Collection[str]) -> list[str]:
+  """Returns the hook that begins with a name, where this is that of a stage: `training_steps`."""
+  return [hook for hook in hooks if name in _STAGES and hook.startswith(f'{name}_')][:1]
 
 
 def near_miss(cls: type, base: type, hook: str) -> str:

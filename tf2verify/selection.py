@@ -100,15 +100,23 @@ def check_training_modes(modes: Any) -> None:
     )
 
 
-def all_stages_except(**reasons: str) -> StageSelection:
+def all_stages_except(*names: str, **reasons: str) -> StageSelection:
   """Returns the ladder without some stages.
 
   Args:
+    *names: none: a stage is left out for a reason.
     **reasons: stage name = why the case leaves it out; the report shows it.
 
   Raises:
     CaseDefinitionError: an unknown stage, or an empty reason.
   """
+  if names:
+    given = f'{names[0]!r:.80}'
+    named = names[0] if isinstance(names[0], str) and names[0].isidentifier() else 'determinism'
+    raise CaseDefinitionError(
+      f'all_stages_except({given}) gives no reason; the report has to say why a stage is left out: '
+      f"all_stages_except({named}='why')"
+    )
   for name, reason in reasons.items():
     check_stage_name(name)
     if not isinstance(reason, str) or not reason.strip():

@@ -58,6 +58,7 @@ class MappingTest(parameterized.TestCase):
     ({'dense/kernal': 'x'}, "no tf1 variable: 'dense/kernal'. Maybe you meant 'dense/kernel'"),
     ({'qqqqqqq': 'x'}, "no tf1 variable: 'qqqqqqq'. The tf1 side has 'dense/bias', 'dense/kernel'"),
     ({'d/k': 'dense/kernel'}, 'wrong way round'),
+    ({'dense/kernal': 'dense/kernel'}, "Maybe you meant 'dense/kernel'"),
     ({'dense/bias': 'y', 'dense/kernel': 'y'}, "2 tf1 variables the tf2 name 'y'"),
     ({'dense/bias': 'dense/kernel'}, "'dense/kernel' keeps its name unless"),
     ({'dense/bias': 3}, "maps 'dense/bias' to 3; both must be names"),

@@ -128,6 +128,8 @@ def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
     sys.exit(USAGE)
   with startup_log.held_back():  # that there is no CUDA is logged as an error
     logical_devices.ask_for_two_cpus()  # this program owns its process
+  for holder in (_REPORT_DIR, _HTML, _TENSORBOARD_DIR, _TEST_FILTER):  # --help lists these
+    flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[holder.name])
   loader = CaseLoader(shard, shards)
   app.call_after_init(_take_flags)
   if argv is not None:

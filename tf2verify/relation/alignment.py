@@ -115,9 +115,11 @@ def _checked_mapping(variable_names: Mapping[str, str], tf1_names: Iterable[str]
 
 def _unknown_keys_text(unknown: list[str], renamed: Mapping[str, str], known: set[str]) -> str:
   text = f'variable_names has keys that name no tf1 variable: {_listed(unknown)}'
-  if all(renamed[name] in known for name in unknown):
-    return f'{text}. Their values do: maybe the mapping is the wrong way round (tf1 name: tf2 name)'
   closest = difflib.get_close_matches(unknown[0], sorted(known), n=1, cutoff=0.5)
+  # Where both sides have the same names, the value of a misspelled key is that of its variable.
+  is_misspelled = closest == [renamed[unknown[0]]]
+  if all(renamed[name] in known for name in unknown) and not is_misspelled:
+    return f'{text}. Their values do: maybe the mapping is the wrong way round (tf1 name: tf2 name)'
   if closest:
     return f'{text}. Maybe you meant {closest[0]!r} instead of {unknown[0]!r}'
   return f'{text}. The tf1 side has {_listed(sorted(known))}'

@@ -108,15 +108,20 @@ def findings(stage: StageVerdict) -> list[Finding]:
 def _placed(stage: StageVerdict) -> list[tuple[Source, Place]]:
   """Returns where both sides differ with the line of the port, one place for those alike."""
   sources = stage.diagnosis.sources if stage.diagnosis is not None else ()
+  # Where the edit was tried that proves the first cause, before any other place.
+  tried = next((cause.experiment for cause in _causes(stage)[:1]), None)
+
+  def is_elsewhere(source: Source) -> bool:
+    return tried is not None and source.experiment != tried
+
   found = []
-  for source, *_ in alike_sources(sources):
+  for group in alike_sources(sources):
+    source = min(group, key=is_elsewhere)
     if source.tf2_source is not None:
       # What a layer of Keras computes is settled where it is constructed.
       line = next(iter(source.tf2_source.made), source.tf2_source)
       found.append((source, Place(line.path, line.line)))
-  # Where the edit was tried that proves the first cause, before any other place.
-  tried = next((cause.experiment for cause in _causes(stage)[:1]), None)
-  return sorted(found, key=lambda one: tried is not None and one[0].experiment != tried)
+  return sorted(found, key=lambda one: is_elsewhere(one[0]))
 
 
 def _causes(stage: StageVerdict) -> tuple[Cause, ...]:

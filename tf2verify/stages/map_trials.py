@@ -97,14 +97,7 @@ class Trial:
         best, chosen = score, order
         break
     ambiguous = [name for position in undecided for name in self._names(groups[position])]
-    entries = by_name(self._entries(chosen, best), self._found.crossed)
-    kept = best
-    if self._found.crossed:  # the numbers that count are those of the map that is returned
-      kept = self._score_of(entries)
-    if not (best.outputs_agree or kept.outputs_agree):
-      for changed in self._by_names(entries, others):
-        entries, best = changed, self._score_of(changed)
-        kept = best
+    entries, best, kept = self._by_names(self._entries(chosen, best), best, others)
     if best.outputs_agree:
       undecided, ambiguous = {}, []  # what was open before is confirmed
     else:
@@ -135,14 +128,28 @@ class Trial:
       confirmed=self._confirmed(kept),
     )
 
-  def _by_names(self, entries: Sequence[MapEntry], others: Inventory) -> list[list[MapEntry]]:
-    """Returns a map in which variables are exchanged as their names tell, if outputs agree then."""
+  def _by_names(
+    self, entries: Sequence[MapEntry], best: _Score, others: Inventory
+  ) -> tuple[Sequence[MapEntry], _Score, _Score]:
+    """Returns entries as names tell, what fits best, and how far the entries do.
+
+    Names that contradict the graphs are kept: a map must not hide that the port exchanges
+    variables. Where no outputs agree, others are tried, and kept if they agree then.
+    """
+    entries = by_name(entries, self._found.crossed)
+    # The numbers that count are those of the map that is returned.
+    kept = self._score_of(entries) if self._found.crossed else best
+    if best.outputs_agree or kept.outputs_agree:
+      return entries, best, kept
     ones, theirs = (
       {v.name: tuple(size or 0 for size in v.shape) for v in known.variables}
       for known in (self._ones, others)
     )
-    changed = named_exchanges(entries, ones, theirs)
-    return next(([one] for one in changed if self.agrees(one)), [])
+    for changed in named_exchanges(entries, ones, theirs):
+      score = self._score_of(changed)
+      if score.outputs_agree:
+        return changed, score, score
+    return entries, best, kept
 
   def agrees(self, entries: Iterable[MapEntry]) -> bool:
     """Returns whether the outputs of both sides agree through a map."""

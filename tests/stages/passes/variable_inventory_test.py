@@ -562,7 +562,7 @@ class ReferenceTest(LadderTestCase):
     self.assert_first_failure(
       Case,
       STAGE,
-      "kernel/Adam is an optimizer's slot: leave the optimizer and the train op out",
+      'build_tf1_graph makes the slots of an optimizer, as the variables named …/Adam are: leave',
     )
 
   def test_global_step_is_not_blamed(self):

@@ -217,10 +217,11 @@ def _place_of(
   known = [] if stage.diagnosis is None else stage.diagnosis.causes
   tried = {one.text: one.experiment for one in known if one.experiment is not None}
   own = None if cause is None else tried.get(cause.text)
-  found = [group for group in groups if own is not None and group[0].experiment == own]
+  by_own = ([one for one in group if one.experiment == own] for group in groups)
+  found = [group for group in by_own if group] if own is not None else []
   if not found and not only_own:
     others = [experiment for experiment in tried.values() if experiment != own]
-    found = [group for group in groups[:1] if group[0].experiment not in others]
+    found = [list(group) for group in groups[:1] if group[0].experiment not in others]
   return _place(found[0]) if found else None
 
 

@@ -312,8 +312,8 @@ def _missing_hint(
   owner, _, slot = variable.name.rpartition('/')
   if slot in _SLOTS and owner in by_name(tf1):
     return (
-      f"{variable.name} is an optimizer's slot: leave the optimizer and the train op out of "
-      'build_tf1_graph'
+      'build_tf1_graph makes the slots of an optimizer, as the variables named '
+      f'…/{slot} are: leave the optimizer and the train op out of it'
     )
   return ''
 
