@@ -96,6 +96,22 @@ class PairingTest(absltest.TestCase):
       with self.subTest(at=at):
         self.assertEqual(found, {f'strided_slice_{n + 1}': names[n] for n in range(3)})
 
+  def test_a_product_that_is_subtracted_is_none_of_the_opposite(self):
+    def build(g, kind='AddV2', factor=-1e30, slot=1):
+      x, mask = g.input(_X, 'x'), g.input(_X, 'mask')
+      product = g.op('Mul', 'mul', g.constant(np.float32(factor)), mask)
+      g.target('output', g.op(kind, 'masked', *((x, product) if slot else (product, x))))
+
+    for kind, factor, slot, is_paired in (
+      ('Sub', 1e30, 1, False),
+      ('AddV2', 1e30, 1, True),  # a wrong sign
+      ('Sub', 1e30, 0, True),
+      ('Sub', 1e9, 1, True),
+    ):
+      pairing = _pairing(build, lambda g, given=(kind, factor, slot): build(g, *given))
+      with self.subTest(kind=kind, factor=factor, slot=slot):
+        self.assertEqual('mul' in _names(pairing), is_paired)
+
   def test_swapped_inputs_are_paired_all_the_same(self):
     def build(g, swapped=False):
       x, y = g.input(_X, 'x'), g.input(_X, 'y')

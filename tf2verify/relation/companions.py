@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from tf2verify.records.op_graph import OpGraph, TensorKey
+import numpy as np
+
+from tf2verify.records.op_graph import OpGraph, OpRecord, TensorKey
 from tf2verify.relation.nearest_pairs import nearest
 
 _Partners = Sequence[int | None]
@@ -36,6 +38,35 @@ def used_alike(
     its = _companions(graphs[1], consumers[1], partners[1], candidate)
     shares.append(len(own & its) / max(len(own | its), 1))
   return [one for one, share in zip(candidates, shares, strict=True) if share == max(shares)]
+
+
+def is_negated(
+  graphs: tuple[OpGraph, OpGraph],
+  consumers: tuple[_Consumers, _Consumers],
+  tf1: int,
+  tf2: int,
+) -> bool:
+  """Returns whether one side adds a product, and the other one subtracts that of the opposite.
+
+  Such products are no partners: `a + -1e30 * b` is `a - 1e30 * b`.
+  """
+  one, other = graphs[0].ops[tf1], graphs[1].ops[tf2]
+  if one.op_type != 'Mul' or other.op_type != 'Mul':
+    return False
+  factors = [_constant(graph, op) for graph, op in zip(graphs, (one, other), strict=True)]
+  if factors[0] is None or factors[1] is None or not np.array_equal(factors[0], -factors[1]):
+    return False
+  read = [
+    {(graph.ops[n].op_type, slot) for n, slot in readers[position]}
+    for graph, readers, position in zip(graphs, consumers, (tf1, tf2), strict=True)
+  ]
+  subtracted = [kinds == {('Sub', 1)} for kinds in read]
+  return subtracted[0] != subtracted[1]
+
+
+def _constant(graph: OpGraph, op: OpRecord) -> np.ndarray | None:
+  known = (graph.ops[n].constant for n, _ in op.inputs)
+  return next((value for value in known if value is not None), None)
 
 
 def _companions(

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
-from tf2verify.relation.companions import used_alike
+from tf2verify.relation.companions import is_negated, used_alike
 from tf2verify.relation.made_of_constants import (
   have_same_constants,
   kind_of,
@@ -87,6 +87,8 @@ class Pairing:
     """Pairs what is left: by structure, and by name where that leads no further."""
     while self._structural_round() or self._backward_in_any_place() or self._pair_by_name():
       pass
+    sides, consumers = (self.tf1, self.tf2), (self._tf1_consumers, self._tf2_consumers)
+    self.part(*(a for a, b in self.pairs() if is_negated(sides, consumers, a, b)), for_good=True)
 
   def add(self, tf1: int, tf2: int) -> None:
     """Pairs two operations that have no partner yet."""

@@ -20,6 +20,12 @@ def _shifted():
   return later
 
 
+def _masked_squares():
+  squares = np.square(_TF1)
+  squares[0] = -1e30
+  return squares
+
+
 class ValueTextTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('factor', _TF1, 2 * _TF1, 'times 2'),
@@ -65,6 +71,8 @@ class ValueTextTest(parameterized.TestCase):
     ('not_finite', _TF1, _with(0, np.nan)),
     ('integers', np.arange(6), 2 * np.arange(6)),
     ('zeros_beside_other_differences', _with(0, 0), _with(3, 7)),
+    ('others_beside_a_mask', _with(0, -1e30), _masked_squares()),
+    ('minimum_with_zeros', np.zeros_like(_TF1), np.abs(_TF1) * (_TF1 > 0)),
     ('nothing_but_zeros', np.zeros_like(_TF1), np.square(_TF1)),
   )
   def test_no_rule(self, tf1, tf2):

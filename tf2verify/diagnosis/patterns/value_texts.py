@@ -6,6 +6,8 @@ from tf2verify.diagnosis.patterns.arrays import affine, constant_factor, differi
 
 # A relation that few elements show may be there by chance.
 _LEAST_ELEMENTS = 4
+# What a factor may be apart from 1, and is none.
+_ONE = 1e-5
 _LONGEST_SHIFTED = 1024
 
 
@@ -106,7 +108,7 @@ def _limit_text(tf1: np.ndarray, tf2: np.ndarray, differs: np.ndarray) -> str:
     for most, end in (('most', cut.max()), ('least', cut.min())):
       limited = np.minimum(other, end) if most == 'most' else np.maximum(other, end)
       # One number for one other may be a factor as well.
-      is_cut = bool((cut[differs] == end).all()) and np.ptp(other[differs]) > 0
+      is_cut = bool((cut[differs] == end).all()) and np.ptp(other[differs]) > 0 < np.ptp(cut)
       if is_cut and not differing(limited, cut).any():
         one = 'tf1' if side == 'the port' else 'the port'
         return f'{side} has the values of {one}, clipped to at {most} {end:.6g}'
@@ -117,11 +119,13 @@ def _affine_text(tf1: np.ndarray, tf2: np.ndarray) -> str:
   if (tf2 == tf2.flat[0]).all():
     return ''  # one number, whatever tf1 has, is no function of it
   factor = constant_factor(tf1, tf2)
-  if factor is not None:
+  if factor is not None:  # 1 where huge values of a mask are what agrees
+    if abs(factor - 1.0) < _ONE:
+      return ''
     return f'the port has the values of tf1 times {factor:.6g}'
   known = affine(tf1, tf2)
   if known is None:
     return ''
-  if abs(known.factor - 1.0) < 1e-5:
+  if abs(known.factor - 1.0) < _ONE:
     return f'the port has the values of tf1 plus {known.offset:.6g}'
   return f'the port has the values of tf1 times {known.factor:.6g} plus {known.offset:.6g}'
