@@ -8,6 +8,9 @@ from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.arrays import permutation
 from tf2verify.records.diagnosis import Cause, Source
 
+_SHOWN = 8
+# In names and lines of TF1's feature columns.
+_COLUMNS = ('input_layer', 'feature_column')
 # By which slices of several parts come to alternate.
 _INTERLEAVING = ('Pack', 'Reshape', 'Transpose')
 
@@ -26,16 +29,35 @@ def concat_order(evidence: FailedStage) -> Cause | None:
       places = permutation(found.tf1, found.tf2, axis)
       if places is None:
         continue
-      shown = ', '.join(map(str, places[:8])) + (', …' if len(places) > 8 else '')
       return Cause(
-        _interleaved(source, places, axis)
-        or 'the order of the inputs of a concatenation differs: pass them in the order of tf1 '
-        '(feature columns: tf.compat.v1.feature_column.input_layer concatenates them sorted by '
-        'name, not as they are listed)',
+        _interleaved(source, places, axis) or _exchanged(source),
         f'the same slices along axis {axis} of {source.tf1_op}: those of tf1 are number '
-        f'[{shown}] of tf2',
+        f'[{_in_runs(places)}] of tf2',
       )
   return None
+
+
+def _exchanged(source: Source) -> str:
+  text = 'the order of the inputs of a concatenation differs: pass them in the order of tf1'
+  code = '' if source.tf1_source is None else source.tf1_source.code
+  if not any(word in part for word in _COLUMNS for part in (source.tf1_op, code)):
+    return text
+  return (
+    f'{text} (feature columns: tf.compat.v1.feature_column.input_layer concatenates them sorted by '
+    'name, not as they are listed)'
+  )
+
+
+def _in_runs(places: Sequence[int]) -> str:
+  """Returns numbers as runs of those that follow each other: `0 to 9, 15 to 19, 10 to 14`."""
+  runs: list[list[int]] = []
+  for place in places:
+    if runs and place == runs[-1][-1] + 1:
+      runs[-1].append(place)
+    else:
+      runs.append([place])
+  shown = [f'{run[0]} to {run[-1]}' if len(run) > 2 else ', '.join(map(str, run)) for run in runs]
+  return ', '.join(shown[:_SHOWN]) + (', …' if len(shown) > _SHOWN else '')
 
 
 def _interleaved(source: Source, places: Sequence[int], axis: int) -> str:
