@@ -104,7 +104,8 @@ def blind_spots(steps: Steps, of_later_rates: str) -> list[str]:
   if still:
     notes.append(
       f'{listed(still)}: changed by little more than the rounding of its own value; take more '
-      'steps, or a larger learning rate'
+      'steps, or a larger learning rate, unless its gradient is zero, as that of a bias before a '
+      'batch norm'
     )
   return notes
 
