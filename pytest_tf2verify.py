@@ -158,9 +158,9 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, N
   if not isinstance(collector, pytest.Module) or collector.path not in of_cases:
     yield
     return
-  from tf2verify.environment import command_line
+  from tf2verify.reference.hidden_arguments import hidden_arguments
 
-  with command_line.hidden():
+  with hidden_arguments():
     yield
 
 

@@ -10,7 +10,7 @@ from absl.testing import absltest
 
 from tests import console
 from tests.recorder.shipped import tf1_recorder
-from tf2verify.environment import command_line
+from tf2verify.reference.hidden_arguments import hidden_arguments
 
 pytestmark = pytest.mark.starts_processes
 
@@ -96,7 +96,7 @@ class HiddenTest(absltest.TestCase):
         mock.patch.object(flags, 'FLAGS', values),
         mock.patch.object(sys, 'argv', ['tf2verify', 'run', 'a_test.py']),
       ):
-        with self.assertRaises(OSError), command_line.hidden():
+        with self.assertRaises(OSError), hidden_arguments():
           self.assertEqual(sys.argv, ['tf2verify'])
           self.assertEqual(values.units, 5 if parsed else 3)
           raise OSError

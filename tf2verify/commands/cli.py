@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tf2verify.commands import defaults, repeating_scripts, run
 from tf2verify.commands.arguments import parser
 from tf2verify.commands.loading import load
-from tf2verify.environment import command_line, doctor, startup_log
+from tf2verify.environment import doctor, startup_log
 from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
+from tf2verify.reference.hidden_arguments import hidden_arguments
 from tf2verify.safe_text import safe, say
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     case does not come back from native code after its time.
   """
   own, script_arguments = _without_script_arguments(sys.argv[1:] if argv is None else list(argv))
-  with command_line.hidden():
+  with hidden_arguments():
     return _command(own, script_arguments)
 
 

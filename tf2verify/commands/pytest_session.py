@@ -21,11 +21,11 @@ from _pytest._code.code import (
 from tf2verify.blocked_tests import shown_by_test
 from tf2verify.case import EquivalenceCase, stage_of_test, verdict_of
 from tf2verify.commands.report import Pages
-from tf2verify.environment import command_line
 from tf2verify.environment.case_files import place_of
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_json import case_from_json
+from tf2verify.reference.hidden_arguments import hidden_arguments
 from tf2verify.report import github, headline, junit, terminal
 from tf2verify.report.report_dir import ENVIRONMENT_VARIABLE, case_file_name
 from tf2verify.report.shared_report_dir import merged
@@ -85,7 +85,7 @@ class PytestSession:
   @pytest.hookimpl(wrapper=True)
   def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
     """Hides the arguments of pytest from the code of a case, which reads its own flags."""
-    with contextlib.nullcontext() if _case_of(item) is None else command_line.hidden():
+    with contextlib.nullcontext() if _case_of(item) is None else hidden_arguments():
       return (yield)
 
   @pytest.hookimpl(wrapper=True)

@@ -10,11 +10,12 @@ import sys
 import tempfile
 from typing import Any
 
-from tf2verify.environment import command_line, legacy_keras
+from tf2verify.environment import legacy_keras
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet.content import FilesRead, files_of_checkpoint, files_of_loaded_modules
 from tf2verify.fleet.job import EventWriter, Job
+from tf2verify.reference.hidden_arguments import hidden_arguments
 
 # The supervisor asks a process that hangs for its stack.
 SHOW_STACK = signal.SIGUSR1
@@ -58,7 +59,7 @@ def do(job: Job) -> int:
     The exit status: 0 if it was done, whatever the verdict.
   """
   events = begin(job)
-  with command_line.hidden():  # it is that of the process that was copied
+  with hidden_arguments():  # it is that of the process that was copied
     return _done(job, events)
 
 

@@ -37,18 +37,17 @@ inputs, and names and lines of your source files.
 
 import argparse
 import concurrent.futures
-import contextlib
 import os
 import shutil
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import tensorflow as tf
-from absl import flags
 
 from .array_files import load_arrays
 from .errors import RecorderError
 from .functions import load_function
+from .hidden_arguments import hidden_arguments
 from .messages import say
 from .new_folder import partial_of
 from .options import LEVELS, MOST_NOISE_RUNS
@@ -128,24 +127,6 @@ def _parser() -> argparse.ArgumentParser:
   return parser
 
 
-@contextlib.contextmanager
-def _hidden_arguments() -> Iterator[None]:
-  """Hides the arguments from the model's code; gives flags of absl, `tf.app.flags`, their defaults.
-
-  That code may read its flags, or parse its arguments where it is imported, and these are none.
-  """
-  given, parsed = list(sys.argv), flags.FLAGS.is_parsed()
-  del sys.argv[1:]
-  if not parsed:
-    flags.FLAGS.mark_as_parsed()
-  try:
-    yield
-  finally:
-    sys.argv[:] = given
-    if not parsed:
-      flags.FLAGS.unparse_flags()
-
-
 def _record_as_told(arguments: argparse.Namespace) -> None:
   given = dict(vars(arguments))
   functions: Dict[str, Any] = {}
@@ -198,7 +179,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   """
   parsed = _parser().parse_args(arguments)
   try:
-    with _hidden_arguments():
+    with hidden_arguments():
       _interruptible(lambda: _record_as_told(parsed), partial_of(parsed.out))
   except RecorderError as error:
     if error.__cause__ is not None:

@@ -1,13 +1,13 @@
-"""The command line, which is that of what runs the cases, and not of their own code."""
+"""The command line, which is that of what runs a model, and not of the model's own code."""
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from typing import Iterator
 
 
 @contextlib.contextmanager
-def hidden() -> Iterator[None]:
-  """Hides the arguments of the command from the code of cases; gives flags of absl their defaults.
+def hidden_arguments() -> Iterator[None]:
+  """Hides the arguments of the command from a model's code; gives flags of absl their defaults.
 
   TF1 programs read `tf.app.flags.FLAGS`, which takes the arguments of the process for theirs when
   it is first read, or parse them with argparse where they are imported.
