@@ -113,6 +113,42 @@ class UniformDecisionsTest(parameterized.TestCase):
     said = self._said('loss', is_counted=without_first)
     self.assertIn("the port compares labels['length'] (Greater at", said)
 
+  def test_a_loss_that_the_step_tells_in_another_form(self):
+    """It differs at the case's own inputs too, so that it tells nothing of other ones."""
+
+    def parts(loss):
+      def found(self, outputs, labels):
+        return {'tags': loss(self, outputs, labels), 'size': tf.reduce_mean(tf.square(outputs))}
+
+      return found
+
+    def weighted(loss):
+      return loss['tags'] + 0.1 * loss['size']
+
+    def train_op(self, loss):
+      return v1.train.GradientDescentOptimizer(0.1).minimize(weighted(loss))
+
+    def step(self, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = weighted(self.tf2_loss(layer(inputs), labels))
+      variables = layer.trainable_variables
+      optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+      return loss
+
+    def is_word(self, words):
+      return tf.cast(tf.exp(tf.cast(words, tf.float32)) > 1.0, tf.float32)
+
+    said = self._said(
+      'training_steps',
+      is_word=is_word,
+      tf1_loss=parts(Tagger.tf1_loss),
+      tf2_loss=parts(Tagger.tf2_loss),
+      make_tf1_train_op=train_op,
+      make_tf2_optimizer=lambda self: keras.optimizers.SGD(0.1),
+      tf2_train_step=step,
+    )
+    self.assertNotIn('with one result for all elements', said)
+
 
 class Branches(tf2verify.EquivalenceCase, abc.ABC):
   """A condition of which the inputs take one branch."""
