@@ -293,7 +293,9 @@ class RecordTest(absltest.TestCase):
     self.assertEqual((gradient.value.full_shape, gradient.value.samples), ((6, 5000), 1024))
     self.assertEqual(recording.observation(run).outputs[0].value.shape, (9, 5000))
     whole = self.record(models.build_large, inputs, 'whole')
-    (expected,) = whole.observation(whole.filled(True, 'distinct values', 'varied', True)).gradients
+    (expected,) = whole.observation(
+      whole.manifest.filled(True, 'distinct values', 'varied', True)
+    ).gradients
     self.assertTrue(sampling.is_whole(gradient.value, expected.value))
 
   def test_less_is_stored_of_a_large_model(self):

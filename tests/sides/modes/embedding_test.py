@@ -18,15 +18,22 @@ class DoublingModule(tf.Module):
 class EmbeddedTest(absltest.TestCase):
   def test_layer(self):
     layer = Doubling()
-    model = embedded(layer, layer, np.ones((2, 3), np.float32))
-    self.assertIs(model.layers[-1], layer)
-    self.assertEqual(model.input_shape, (2, 3))
-    self.assertEqual(float(tf.reduce_sum(model(tf.ones([2, 3])))), 12.0)
+    found = embedded(layer, layer, np.ones((2, 3), np.float32))
+    self.assertIs(found.model.layers[-1], layer)
+    self.assertEqual(found.model.input_shape, (2, 3))
+    self.assertEqual(float(tf.reduce_sum(found(tf.ones([2, 3]), False))), 12.0)
+
+  def test_a_list_of_one_output(self):
+    layer = Doubling()
+    found = embedded(lambda inputs: [layer(inputs)], layer, np.ones((2, 3), np.float32))
+    [output] = found(tf.ones([2, 3]), False)
+    self.assertEqual(output.shape, (2, 3))
 
   def test_module_with_a_nest(self):
     module = DoublingModule()
     inputs = {'net': np.ones((2, 3), np.float64), 'number': np.arange(2)}
-    outputs = embedded(module, module, inputs)({k: tf.constant(v) for k, v in inputs.items()})
+    given = {name: tf.constant(value) for name, value in inputs.items()}
+    outputs = embedded(module, module, inputs)(given, False)
     self.assertEqual(outputs['net'].dtype, tf.float64)
     self.assertEqual(outputs['number'].numpy().tolist(), [0, 1])
 

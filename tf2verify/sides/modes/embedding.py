@@ -1,5 +1,6 @@
 """A port embedded in a Keras functional model."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -30,11 +31,21 @@ class _Embedding(tf_keras.layers.Layer):  # type: ignore[misc]
     return self._call(inputs)
 
 
-def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Callable[[Any, bool], Any]:
-  """Returns what calls a functional model that holds the port and nothing else.
+@dataclasses.dataclass(frozen=True)
+class Embedded:
+  """A functional model that holds a port and nothing else."""
 
-  It takes inputs and the training mode, and returns what the port does: tf-keras takes the only
-  output of a model out of its list.
+  model: Any
+  is_list: bool  # whether the port returns a list of one output, out of which tf-keras takes it
+
+  def __call__(self, inputs: Any, training: bool) -> Any:
+    """Returns what the port does."""
+    found = self.model(inputs, training=training)
+    return [found] if self.is_list and not isinstance(found, list) else found
+
+
+def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Embedded:
+  """Returns a functional model that holds the port and nothing else.
 
   Args:
     call: calls the port on a nest of tensors.
@@ -65,11 +76,5 @@ def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Callable[[An
     raise NotEmbeddable(f'{scalars[0]} is a scalar, and the inputs of Keras models have a batch')
   is_layer = isinstance(port, tf_keras.layers.Layer) or of_keras3
   outputs = call(symbolic) if is_layer else _Embedding(port, call)(symbolic)
-  model = library.Model(symbolic, outputs)
   is_list = isinstance(outputs, list) and len(outputs) == 1
-
-  def called(given: Any, training: bool) -> Any:
-    found = model(given, training=training)
-    return [found] if is_list and not isinstance(found, list) else found
-
-  return called
+  return Embedded(library.Model(symbolic, outputs), is_list)
