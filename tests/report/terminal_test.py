@@ -221,16 +221,6 @@ class DetailTest(absltest.TestCase):
       self.assertEqual(text.count('BLOCKED'), 1)
       self.assertNotIn('gradients', text)
 
-  def test_the_time_of_blocked_stages_is_shown_where_it_is_long(self):
-    for seconds, shown in ((1.0, ''), (4.0, r'  \(12\.0 s\)')):
-      stages = tuple(
-        dataclasses.replace(one, seconds=seconds) if one.status is Status.BLOCKED else one
-        for one in FAILING.stages
-      )
-      text = _shown(dataclasses.replace(FAILING, stages=stages), COLUMNS='120')
-      with self.subTest(seconds=seconds):
-        self.assertRegex(text, rf'3 stages blocked: zero_randomness FAILED{shown}\n')
-
   def test_stages_blocked_by_different_failures_do_not(self):
     stages = (_blocked('gradients', 6), _blocked('loss', 7, 'gradients ERROR'))
     text = _shown(dataclasses.replace(FAILING, stages=stages))

@@ -23,7 +23,6 @@ SHOWN_DIFFERENCES = 6
 Sides = tuple[str, str]
 SIDES: Sides = ('tf1', 'tf2')
 _LONGEST_TEXT = 400
-_LONG = 5.0  # seconds of stages that are blocked
 _LONGEST_OUTCOME = 140
 _OF_NO_TENSOR = (Aspect.SIZE, Aspect.UNREAD)
 _IN_JSON = ', see the JSON report (--report_dir)'
@@ -327,8 +326,7 @@ def ladder_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
     alike = list(group)
     if status is Status.BLOCKED and len(alike) > 1:
       name, reason = f'{alike[0].number} to {alike[-1].number}', alike[0].reason
-      seconds = sum(one.seconds for one in alike)  # they are run for what they show by themselves
-      said = f'{len(alike)} stages {reason}' + (f'  ({seconds:.1f} s)' if seconds > _LONG else '')
+      said = f'{len(alike)} stages {reason}'
       lines.append(_row(name, status, said))
     else:
       lines += map(ladder_line, alike)
