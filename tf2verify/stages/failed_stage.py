@@ -13,7 +13,7 @@ from tf2verify.diagnosis.diagnose import diagnose
 from tf2verify.diagnosis.places import VariableLines
 from tf2verify.diagnosis.versions import with_versions
 from tf2verify.environment import diagnose_option
-from tf2verify.errors import NotApplicable
+from tf2verify.errors import NotApplicable, Tf2VerifyError
 from tf2verify.records.diagnosis import About, Cause, Diagnosis
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
@@ -134,7 +134,7 @@ def diagnose_stage(
 def _untold(case: CaseUnderTest, stage: str, findings: Findings) -> Cause | None:
   try:
     return untold_training_cause(case, stage, findings)
-  except Exception:  # noqa: BLE001 - a fault in here must not cost the finding
+  except (Tf2VerifyError, TypeError, ValueError):  # of the port made anew, or of its signature
     return None
 
 

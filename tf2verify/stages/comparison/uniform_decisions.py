@@ -300,7 +300,7 @@ def _results(
   if own[0] is None or own[1] is None or len(found[0]) != len(found[1]):
     return None
   agree = [not _differ(*pair) for pair in zip(own[0], own[1], strict=True)]
-  return list(itertools.compress(zip(*found, strict=True), agree))
+  return list(itertools.compress(zip(*found, strict=True), agree)) or None  # none tells anything
 
 
 def _takes_same_branches(run: GraphRun, given: Mapping[str, np.ndarray]) -> bool:

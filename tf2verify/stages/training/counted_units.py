@@ -42,8 +42,8 @@ class CountedUnits:
       if any(len(set(rates)) > 1 for rates in self._both.rates_of_port()):
         return False
       self.told = [
-        f'TF1 counts {paces[0]:,} a step, and the port {paces[1]:,}: the learning rates are '
-        'constant, so that nothing that was compared reads the count; convert it where a '
+        f'TF1 counts {paces[0]:,} a step, and the port {paces[1]:,}: the learning rates of '
+        'TF1 are constant, so that nothing that was compared reads the count; convert it where a '
         'checkpoint is restored'
       ]
       return True
