@@ -54,13 +54,35 @@ class PartsTest(absltest.TestCase):
     )
 
   def test_parts_of_several_variables_in_order(self):
+    others = {'a/s': (6,), 'p/a/t/k': (6, 1), 'b/s': (6,), 'p/b/t/k': (6, 1)}
+    (alternatives,) = of_parts({'m/v': (2, 6), 'n/v': (2, 6)}, others)
     self.assertEqual(
-      parts(
-        {'m/v': (2, 6), 'n/v': (2, 6)},
-        {'a/s': (6,), 'p/a/t/k': (6, 1), 'b/s': (6,), 'p/b/t/k': (6, 1)},
-      ),
-      ['m/v -> a/s, p/a/t/k', 'n/v -> b/s, p/b/t/k'],
+      [str(entry) for entry in alternatives[0]], ['m/v -> a/s, p/a/t/k', 'n/v -> b/s, p/b/t/k']
     )
+
+  def test_parts_of_several_variables_by_their_stems(self):
+    own = {'p/w0': (6,), 'p/b0': (6,), 'p/w1': (6,), 'p/b1': (6,)}
+    self.assertEqual(parts({'w': (2, 6), 'b': (2, 6)}, own), ['w -> p/w0, p/w1', 'b -> p/b0, p/b1'])
+    # Names that say nothing leave both, for numbers to decide.
+    (alternatives,) = of_parts({'m': (2, 6), 'n': (2, 6)}, own)
+    self.assertEqual(
+      [str(entries[0]) for entries in alternatives], ['m -> p/w0, p/w1', 'm -> p/b0, p/b1']
+    )
+
+  def test_parts_without_the_heads_of_the_whole(self):
+    tf1 = dict.fromkeys(('q', 'k', 'v'), (4, 10))
+    for shape, layout in (
+      ((3, 4, 2, 5), '(z1 a) (b c), (z2 a) (b c), (z3 a) (b c) -> (z1+z2+z3) a b c'),
+      ((4, 3, 2, 5), 'a (z1 b c), a (z2 b c), a (z3 b c) -> a (z1+z2+z3) b c'),
+    ):
+      (alternatives,) = of_parts(tf1, {'qkv': shape})
+      (entry,) = alternatives[0]
+      self.assertEqual(entry.layout, layout)
+      values = [np.random.RandomState(n).randn(4, 10) for n in range(3)]
+      (whole,) = entry.bound([(4, 10)] * 3, [shape]).to_tf2(values)
+      axis = shape.index(3)
+      stacked = np.stack([value.reshape(4, 2, 5) for value in values], axis)
+      np.testing.assert_array_equal(whole, stacked)
 
   def test_what_one_variable_is_made_of_is_no_part_of_another_one(self):
     tf1 = {'squeeze/kernel': (8, 2), 'excite/kernel': (2, 8)}

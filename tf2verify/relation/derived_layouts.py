@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tf2verify.numerics.relayout import without_ones
 from tf2verify.relation.map_entry import MapEntry
@@ -138,16 +138,25 @@ def splits(
     return _of_elements(name, shape, parts)
   if not all(shapes):
     return []
-  found = [] if is_transposed else _firsts(_along_last(long, shapes)) or _stacked(long, shapes)
-  found = found or _firsts(_along_any(long, shapes, is_transposed))
-  if not found and shape == long:  # one row of a part is an axis of it
-    shapes = [part for _, part in parts]
-    found = _firsts(_along_any(shape, shapes, is_transposed))
-  divisions = [
-    (head, ends, tail, patterns, sizes)
-    for head, ends, tail, written, sizes in found
-    if (patterns := _in_shapes(parts, shapes, written)) is not None
+  ways: list[tuple[Callable[[], list[_Division]], Sequence[Shape]]] = [
+    (lambda: _firsts(_along_any(long, shapes, is_transposed)), shapes)
   ]
+  if not is_transposed:
+    ways = [
+      (lambda: _firsts(_along_last(long, shapes)), shapes),
+      (lambda: _stacked(long, shapes), shapes),
+      *ways,
+    ]
+  if shape == long:  # one row of a part is an axis of it
+    whole_parts = [part for _, part in parts]
+    ways.append((lambda: _firsts(_along_any(shape, whole_parts, is_transposed)), whole_parts))
+  divisions: list[_Division] = []
+  for way, own in ways:
+    divisions = divisions or [
+      (head, ends, tail, patterns, sizes)
+      for head, ends, tail, written, sizes in way()
+      if (patterns := _in_shapes(parts, own, written)) is not None
+    ]
   entries = []
   given = range(len(parts))
   for order in itertools.permutations(given) if len(parts) <= _MOST_PARTS else [given]:
@@ -223,24 +232,41 @@ def _along_last(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
 
 
 def _stacked(shape: Shape, parts: Sequence[Shape]) -> list[_Division]:
-  """Returns how parts may lie one above the other, along an axis that they do not have."""
+  """Returns how parts may lie one above the other, along an axis that they do not have.
+
+  The whole may have several axes in the place of one of a part, as a kernel with heads has.
+  """
   found: list[_Division] = []
   for axis, size in reversed(list(enumerate(shape))):
     rest = (*shape[:axis], *shape[axis + 1 :])
-    if not rest or size != len(parts) or 1 in rest or any(part != rest for part in parts):
+    if not rest or size != len(parts) or 1 in rest or len(set(parts)) != 1:
       continue
-    own = list(_AXES[: len(rest)])
+    layout = _same_order(rest, parts[0])
+    if layout is None:
+      continue
+    own, part = (_AXIS.findall(written) for written in layout)
     sizes = {f'z{number + 1}': 1 for number in range(size)}
     # An axis of one element needs a place in the shape of the part: it is merged with a neighbour.
-    at = min(axis, len(rest) - 1)
+    at = min(axis, len(part) - 1)
     patterns = [
-      ' '.join(
-        (*own[:at], f'({z} {own[at]})' if axis == at else f'({own[at]} {z})', *own[at + 1 :])
-      )
-      for z in sizes
+      ' '.join((*part[:at], _with_one(part[at], z, axis == at), *part[at + 1 :])) for z in sizes
     ]
     found.append((' '.join(own[:axis]), list(sizes), ' '.join(own[axis:]), patterns, sizes))
   return found
+
+
+def _same_order(one: Shape, other: Shape) -> tuple[str, str] | None:
+  """Returns the patterns of two shapes of the same elements in the same order, if these divide."""
+  if one == other:
+    return (' '.join(_AXES[: len(one)]),) * 2
+  refined = _refined(one, other) if math.prod(one) == math.prod(other) else None
+  return None if refined is None else (refined.split(' -> ')[0], refined.split(' -> ')[1])
+
+
+def _with_one(axis: str, one: str, is_ahead: bool) -> str:
+  """Returns an axis of a pattern merged with one of one element."""
+  inner = axis.strip('()')
+  return f'({one} {inner})' if is_ahead else f'({inner} {one})'
 
 
 def _along_any(shape: Shape, parts: Sequence[Shape], is_transposed: bool) -> _Division | None:
@@ -267,12 +293,13 @@ def _along_any(shape: Shape, parts: Sequence[Shape], is_transposed: bool) -> _Di
 def may_be_part(whole: Shape, part: Shape) -> bool:
   """Returns whether one variable may be another, or a part of it along one of its axes."""
   ones, others = without_ones(whole), without_ones(part)
+  slabs = [(*ones[:n], *ones[n + 1 :]) for n in range(len(ones))]
+  is_stacked = any(slab and _same_order(slab, others) is not None for slab in slabs)
   if len(ones) != len(others):
     # In the place of the last axis several, or no axis where there is one element.
     ahead = math.prod(ones[:-1])
-    is_stacked = any(others == (*ones[:n], *ones[n + 1 :]) for n in range(len(ones)))
     return is_stacked or (len(ones) > 1 and ones[:-1] == others[: len(ones) - 1] and ahead > 1)
-  return any(
+  return is_stacked or any(
     sum(one != other for one, other in zip(ones, turned, strict=True)) <= 1
     and all(other <= one for one, other in zip(ones, turned, strict=True))
     for turned in itertools.permutations(others)

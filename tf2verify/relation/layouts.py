@@ -185,6 +185,18 @@ class Layouts:
     group = self._by_shown.get(shown)
     return (shown,) if group is None else group.entry.tf2
 
+  def evened(self, factors: Mapping[str, float]) -> dict[str, float]:
+    """Returns factors of gradients, one for all whose elements lie in the same variables.
+
+    Args:
+      factors: by the names under which the port's variables are shown; 0 for what is rounding.
+    """
+    found = dict(factors)
+    for group in self._groups.values():
+      names = [name for name in group.names if name in found]
+      found.update(dict.fromkeys(names, min((factors[name] for name in names), default=0.0)))
+    return found
+
   def lie_apart(self, name: str) -> bool:
     """Returns whether a variable of the port, by its own name, is no single one of tf1's."""
     return name in self._groups

@@ -123,6 +123,7 @@ def _divisions(
     if len(groups) == len(wholes) and sizes == {math.prod(shape)} and are_parts:
       found.append(list(zip(wholes, groups, strict=True)))
       break
+  found += [one for one in _by_stems(wholes, shape, parts) if one not in found]
   # Heads of a layer have numbers, and each may have the parts of several variables.
   for alike in _alike_parts(parts) if len(wholes) > 1 or not found else ():
     for groups in _by_numbers(alike):
@@ -131,6 +132,30 @@ def _divisions(
       if len(fitting) == len(wholes) and len(fitting[0]) > 1 and division not in found:
         found.append(division)
   return found
+
+
+def _by_stems(
+  wholes: Sequence[str], shape: Shape, parts: _Shapes
+) -> Iterator[list[tuple[str, list[str]]]]:
+  """Yields how parts belong to wholes if those of each are called the same but for a number.
+
+  Weights of layers that TF1 keeps as rows of one variable: `w` beside `w_0` and `w_1`.
+  """
+  stems: dict[str, list[str]] = defaultdict(list)
+  for name in parts:
+    stems[_stem(name)].append(name)
+  groups = [own for own in stems.values() if _are_whole(own, shape, parts)]
+  if not 1 < len(wholes) == len(groups) <= _MOST_ORDERED:
+    return
+  names = [_stem(own[0]) for own in groups]
+  told = same_names([_stem(whole) for whole in wholes], names) or told_one_to_one(wholes, names)
+  for order in itertools.permutations(range(len(groups))):
+    if all(order[one] == other for one, other in told.items()):
+      yield [(whole, groups[n]) for whole, n in zip(wholes, order, strict=True)]
+
+
+def _are_whole(names: Sequence[str], shape: Shape, parts: _Shapes) -> bool:
+  return len(names) > 1 and sum(math.prod(parts[name]) for name in names) == math.prod(shape)
 
 
 def _alike_parts(parts: _Shapes) -> list[list[str]]:

@@ -43,7 +43,7 @@ def likely_order(
   if len(whole) != len(parts) or None in whole or len(set(parts)) != len(parts):
     return None
   order = _by(whole, parts)
-  fitting = [n for n, entry in enumerate(entries) if order and _order(entry, len(parts)) == order]
+  fitting = [n for n, entry in enumerate(entries) if order and order_of_parts(entry) == order]
   return fitting[0] if len(fitting) == 1 else None
 
 
@@ -52,10 +52,11 @@ def _by(whole: Sequence[str | None], parts: Sequence[str | None]) -> list[int]:
   return [parts.index(kind) for kind in whole] if set(whole) == set(parts) else []
 
 
-def _order(entry: MapEntry, count: int) -> list[int]:
-  """Returns the part that an entry has at each position of the whole."""
+def order_of_parts(entry: MapEntry) -> list[int]:
+  """Returns the part that an entry has at each position of the whole; nothing if it has no one."""
   told = _PARTS.search(entry.layout)
   order = [int(end[1:]) - 1 for end in told.group(1).split('+')] if told else []
+  count = max(len(entry.tf1), len(entry.tf2))
   return order if sorted(order) == list(range(count)) else []
 
 

@@ -92,6 +92,15 @@ def told(ask: Callable[[], Any]) -> Any:
     return None
 
 
+def variables_of(optimizer: Any) -> list[Any]:
+  """Returns the variables that an optimizer has, its learning rate too."""
+  variables = told(lambda: optimizer.variables)
+  listed = (told(variables) if callable(variables) else variables) or ()
+  # A new Keras optimizer does not list its learning rate.
+  found = map(keras3.held, (*listed, *vars(optimizer).values()))
+  return [variable for variable in found if isinstance(variable, tf.Variable)]
+
+
 def _rule(optimizer: Any) -> str:
   if _is_in_graph(optimizer):
     return optimizers.update_rule(optimizer)

@@ -15,6 +15,7 @@ from tf2verify.relation.derivation import Derivation
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.name_contradictions import by_name
 from tf2verify.relation.named_exchanges import named_exchanges
+from tf2verify.relation.part_activations import order_of_parts
 from tf2verify.relation.roles import telling_words
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
@@ -105,7 +106,10 @@ class Trial:
     turned = [
       choice.alternatives[number][0]
       for choice, number in zip(self._found.choices, chosen, strict=True)
-      if number and choice.is_split and len(choice.alternatives[number]) == 1
+      if number
+      and choice.is_split
+      and len(choice.alternatives[number]) == 1
+      and _is_turned(choice.alternatives[number][0])
     ]
     flattened = [
       choice.alternatives[number][0]
@@ -331,6 +335,12 @@ class Trial:
           reason += '; both sides compute the same numbers with it'
         found.append(dataclasses.replace(entry, reason=reason))
     return found
+
+
+def _is_turned(entry: MapEntry) -> bool:
+  """Returns whether the parts of a variable lie in another order than that of their side."""
+  order = order_of_parts(entry)
+  return not order or order != sorted(order)
 
 
 def _values(run: RunSpec, variables: Sequence[VariableRecord]) -> Values:

@@ -75,6 +75,26 @@ class CalledTwiceTest(LadderTestCase):
     self.assert_first_failure(Case, 'zero_randomness')
 
 
+class StackedRows(Crossed, abc.ABC):
+  """All weights of TF1's layers are rows of one variable, and so are all biases."""
+
+  def build_tf1_graph(self, inputs, training):
+    w, b = _vector('w', shape=(2, SIZE), start=0.1), _vector('b', shape=(2, SIZE))
+    x = both = tf.concat([inputs['pos'], inputs['neg']], 0)
+    for n in range(2):
+      x = both * tf.matmul(x, tf.reshape(w[n], [-1, 1])) + x + b[n]
+    pos, neg = tf.split(tf.reduce_sum(x, 1), 2)
+    return {'pos': pos, 'neg': neg}
+
+
+class StackedRowsTest(LadderTestCase):
+  def test_right_port(self):
+    self.assert_passes(StackedRows, _UP_TO)
+
+  def test_rows_that_are_exchanged(self):
+    self.assert_first_failure(type('Case', (StackedRows,), {'order': (1, 0)}), 'zero_randomness')
+
+
 def _norm(x, name, training):
   """A shift that the first call in training sets."""
   with v1.variable_scope(name):

@@ -8,6 +8,7 @@ from absl.testing import absltest
 
 import tf2verify
 from tests.stages.first_failure import LadderTestCase
+from tests.stages.passes.block_cases import derived
 
 v1 = tf.compat.v1
 STAGE = 'zero_randomness'
@@ -48,6 +49,56 @@ class Highway(tf2verify.EquivalenceCase, abc.ABC):
 
   def make_inputs(self):
     return tf2verify.normal_inputs((5, UNITS))
+
+
+class _Heads(keras.layers.Layer):
+  def __init__(self, order):
+    super().__init__(name='heads')
+    self.order = order
+
+  def build(self, shape):
+    self.kernel = self.add_weight(shape=(3, shape[-1], 2, 2), name='qkv')
+
+  def call(self, inputs):
+    qkv = tf.einsum('be,nehd->nbhd', inputs, self.kernel)
+    query, key, value = (qkv[n] for n in self.order)
+    scores = tf.nn.softmax(tf.einsum('bhd,chd->hbc', query, key), -1)
+    return tf.einsum('hbc,chd->bhd', scores, value)
+
+
+class StackedHeads(tf2verify.EquivalenceCase, abc.ABC):
+  """The kernels of all heads in one variable, beside three matrices of TF1."""
+
+  variable_map = 'derive'
+  order = (0, 1, 2)
+
+  def build_tf1_graph(self, inputs, training):
+    query, key, value = (
+      tf.reshape(v1.layers.dense(inputs, UNITS, use_bias=False, name=name), [-1, 2, 2])
+      for name in 'qkv'
+    )
+    scores = tf.nn.softmax(tf.einsum('bhd,chd->hbc', query, key), -1)
+    return tf.einsum('hbc,chd->bhd', scores, value)
+
+  def make_tf2_layer(self):
+    return keras.Sequential([_Heads(self.order)])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((5, UNITS))
+
+
+class StackedHeadsTest(LadderTestCase):
+  def test_in_order(self):
+    found = derived(StackedHeads)
+    self.assertTrue(found.outputs_agree)
+    self.assertEmpty(found.doubts)
+
+  def test_in_another_order(self):
+    """Values of TF1's names are those of other parts: that is said."""
+    found = derived(StackedHeads, order=(0, 2, 1))
+    self.assertTrue(found.outputs_agree)
+    (doubt,) = found.doubts
+    self.assertIn('in a different order from that of tf1', doubt)
 
 
 class PartActivationsTest(LadderTestCase):

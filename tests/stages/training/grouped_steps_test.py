@@ -86,6 +86,13 @@ def split_port(case):
   return Port()
 
 
+def _clipped_one_by_one(case, loss):
+  variables = v1.trainable_variables()
+  gradients = [tf.clip_by_norm(g, case.clip) for g in tf.gradients(loss, variables)]
+  optimizer = v1.train.AdamOptimizer(0.1)
+  return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+
 class GroupedStepsTest(LadderTestCase):
   def stage(self, case):
     verdict = tf2verify.verify(case, [_STAGE])
@@ -107,18 +114,34 @@ class GroupedStepsTest(LadderTestCase):
     self.assertIs(found.status, Status.FAILED, found.to_text())
     self.assertIn('pass global_clipnorm=0.01', found.to_text())
 
+  def test_norms_that_no_step_reaches(self):
+    class Right(Recurrent):
+      clip = 1000.0
+
+    self.assertIs(self.stage(Right).status, Status.PASSED)
+
+    for layer, parent in ((Recurrent.make_tf2_layer, Recurrent), (split_port, SplitDense)):
+      with self.subTest(parent.__name__):
+
+        class Case(parent):
+          clip = 1000.0
+          make_tf2_layer = layer
+          make_tf1_train_op = _clipped_one_by_one
+
+          def make_tf2_optimizer(self):
+            return keras.optimizers.Adam(0.1, epsilon=1e-8, clipnorm=self.clip)
+
+        found = self.stage(Case)
+        self.assertIs(found.status, Status.FAILED, found.to_text())
+        self.assertIn('hold other parts than those of TF1', ' '.join(found.to_text().split()))
+
   def test_norms_of_other_parts(self):
     for layer, holds in ((Recurrent.make_tf2_layer, 'other parts'), (split_port, 'several')):
       with self.subTest(holds):
 
         class Case(Recurrent if holds == 'other parts' else SplitDense):
           make_tf2_layer = layer
-
-          def make_tf1_train_op(self, loss):
-            variables = v1.trainable_variables()
-            gradients = [tf.clip_by_norm(g, self.clip) for g in tf.gradients(loss, variables)]
-            optimizer = v1.train.AdamOptimizer(0.1)
-            return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+          make_tf1_train_op = _clipped_one_by_one
 
           def make_tf2_optimizer(self):
             return keras.optimizers.Adam(0.1, epsilon=1e-8, clipnorm=self.clip)
@@ -147,12 +170,7 @@ class GroupedStepsTest(LadderTestCase):
       training_steps_to_take = 1
       make_tf2_layer = split_port
       make_tf2_optimizer = staticmethod(Adam)
-
-      def make_tf1_train_op(self, loss):
-        variables = v1.trainable_variables()
-        gradients = [tf.clip_by_norm(g, self.clip) for g in tf.gradients(loss, variables)]
-        optimizer = v1.train.AdamOptimizer(0.1)
-        return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+      make_tf1_train_op = _clipped_one_by_one
 
       def tf2_train_step(self, layer, inputs, optimizer):
         with tf.GradientTape() as tape:

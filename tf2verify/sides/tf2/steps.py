@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from tf2verify.sides.optimizer_state import (
   is_keras,
   record_of,
   slots_of,
-  told,
+  variables_of,
   with_keys,
 )
 from tf2verify.sides.process import randomness
@@ -50,7 +50,6 @@ from tf2verify.sides.tf2.step import (
 )
 from tf2verify.sides.tf2.step_tracing import SharedNames, StepTracing
 from tf2verify.sides.update_recorder import changes_gradients, update_recorder
-from tf2verify.tensorflow_internals import keras3
 
 v1 = tf.compat.v1
 # Makes a step of its trace, given the values of the reference before it, by what both call them.
@@ -167,7 +166,7 @@ class Tf2Steps:
 
   def _see_starts(self, optimizer: Any) -> None:
     """Takes what slots start with from an optimizer that gives them values once they are made."""
-    own = {id(variable): variable for variable in _own_variables(optimizer)}
+    own = {id(variable): variable for variable in variables_of(optimizer)}
     for creation in self._port.recorder.creations[self._created_before :]:
       variable, known = own.get(id(creation.variable)), creation.initial_value
       if variable is not None and known is not None and tf.executing_eagerly():
@@ -266,7 +265,7 @@ class Tf2Steps:
     self._updating += [one for one in tracing.optimizers if one not in self._updating]
     created = [creation.variable for creation in self._port.recorder.creations]
     slots = self._slot_variables()
-    own = (v for optimizer in self._updating for v in _own_variables(optimizer))
+    own = (v for optimizer in self._updating for v in variables_of(optimizer))
     given_to = [] if self._given is None else self._given.variables
     kept = [*(slot.source for slot in slots), *own, *given_to, *created, v1.train.get_global_step()]
     kept = [v for v in kept if v is not None]
@@ -325,6 +324,10 @@ class Tf2Steps:
     large, large_applied = map(self._gradients, (updates.differentiated, updates.applied))
     return ClippingTrial(raw, applied, large, large_applied)
 
+  def evened(self, factors: Mapping[str, float]) -> dict[str, float]:
+    """Returns factors of gradients, one for all whose elements lie in the same variables."""
+    return self._port.layouts.evened(factors)
+
   def _by_own_name(self, factors: Mapping[str, float]) -> dict[str, float]:
     names = self._port.layouts.own_names
     return {own: factor for name, factor in factors.items() for own in names(name)}
@@ -375,7 +378,7 @@ class Tf2Steps:
       for slot in slots_of(optimizer, variables):
         seen.add(id(slot.source))
         found.append(slot)
-      seen |= {id(variable) for variable in _own_variables(optimizer)}
+      seen |= {id(variable) for variable in variables_of(optimizer)}
     counter = v1.train.get_global_step()
     for slot in made.slots(variables):
       if id(slot.source) not in seen and slot.source is not counter:
@@ -390,11 +393,3 @@ class Tf2Steps:
       role, owner = slot_by_name(variable_name(variable), names)
       found.append(SlotVariable(role, owner, variable_name(variable), variable))
     return with_keys(found)
-
-
-def _own_variables(optimizer: Any) -> Iterable[Any]:
-  variables = told(lambda: optimizer.variables)
-  listed = (told(variables) if callable(variables) else variables) or ()
-  # A new Keras optimizer does not list its learning rate.
-  found = map(keras3.held, (*listed, *vars(optimizer).values()))
-  return [variable for variable in found if isinstance(variable, tf.Variable)]

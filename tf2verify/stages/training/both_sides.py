@@ -330,11 +330,11 @@ class BothSides:
       Notes on what was tried.
     """
     reference, port = self._sides
-    found = factors_of(self.so_far())
+    found = factors_of(self.so_far(), port.evened)
     if change is not None:
       # Each of these steps may lead the sides apart, and the gradients of the next are to agree.
       self._align()
-      others = factors_of(self.take_with(change))
+      others = factors_of(self.take_with(change), port.evened)
       self._align()
       found, change = (others, change) if have_same_zeros(others, found) else (found, None)
     tf1, tf2 = found or (None, None)

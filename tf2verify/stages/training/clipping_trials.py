@@ -2,11 +2,12 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
 from tf2verify.errors import NotApplicable, Tf2VerifyError
 from tf2verify.numerics.gradient_clips import (
+  EACH,
   NONE,
   Clip,
   clip_in_trial,
@@ -82,13 +83,13 @@ class ClippingWatch:
         return []
       with contextlib.suppress(NotApplicable):
         # What multiplies small gradients and large ones alike is looked at in the steps.
-        if seen and (known := _differs(ran, ran_tf2, pairs)):
+        if seen and (known := _differs(ran, ran_tf2, pairs, one)):
           comparison.add(known)
           return []
       return [self._noted(one)] if seen and not self._reaches(one) else []
     if not isinstance(ran, str) and not isinstance(ran_tf2, str):
       with contextlib.suppress(NotApplicable):
-        known = _differs(ran, ran_tf2, pairs)
+        known = _differs(ran, ran_tf2, pairs, one)
         if known is None:
           return [_ALIKE]
         comparison.add(known)
@@ -131,10 +132,22 @@ class ClippingWatch:
     )
 
 
-def factors_of(steps: Steps) -> Factors | None:
-  """Returns by what the gradients of the last step become large; see `equalizing_factors`."""
+def factors_of(
+  steps: Steps, evened: Callable[[Mapping[str, float]], dict[str, float]] = dict
+) -> Factors | None:
+  """Returns by what the gradients of the last step become large; see `equalizing_factors`.
+
+  Args:
+    steps: of both sides.
+    evened: makes one of the factors of what lies in the same variables of the port.
+  """
   one, other = steps.tf1.steps[-1].gradients, steps.tf2.steps[-1].gradients
-  return equalizing_factors(one, other, list(dict(steps.names).items()))
+  names = dict(steps.names)
+  known = equalizing_factors(one, other, list(names.items()))
+  if known is None:
+    return None
+  own = evened(known[1])
+  return {name: own.get(names.get(name, name), factor) for name, factor in known[0].items()}, own
 
 
 def have_same_zeros(one: Factors | None, other: Factors | None) -> bool:
@@ -182,8 +195,15 @@ def _differs(
   tf1: ClippingTrial | str | None,
   tf2: ClippingTrial | str | None,
   pairs: Sequence[tuple[str, str]] | None,
+  clip: Clip | None = None,
 ) -> Difference | None:
   """Compares what both sides make of the same large gradients, whatever that is.
+
+  Args:
+    tf1: what TF1 makes of them.
+    tf2: what the port makes of them.
+    pairs: variable names of tf1 and tf2.
+    clip: how both sides clip; None where that is not known.
 
   Raises:
     NotApplicable: it is not known.
@@ -194,19 +214,26 @@ def _differs(
   if found is None:
     return None
   name, one, other = found
-  large = (record for trial in (tf1, tf2) if trial for record in trial.large)
-  sparse = dict.fromkeys(record.name for record in large if _repeats(record))
   hint = (
     f'the sides change the same larger gradients differently, most for {name}: TF1 multiplies it '
     f'by {number_text(one)}, and the port by {number_text(other)}; the gradients of these steps do '
     'not show it, a longer training may'
   )
+  large = {record.name: record for record in (tf1.large if tf1 else ())}
+  is_each = clip is not None and clip.kind == EACH
+  # A norm of one gradient does not depend on the rows of another one.
+  sparse = [n for n, record in large.items() if _repeats(record) and (n == name or not is_each)]
   if sparse:
     hint += (
       f'; the gradients of {", ".join(sparse)} are IndexedSlices with repeated rows: '
       'tf.clip_by_global_norm and tf.clip_by_norm take the norm of the rows as they are, but for '
       'a dense gradient the norm after repeated rows are added up; make them dense before '
       'clipping where TF1 does, and only there'
+    )
+  elif is_each:
+    hint += (
+      '; TF1 takes the norm of this gradient alone, and the port does not, as where its variables '
+      "hold other parts than those of TF1: clip the part of each of TF1's variables by its own norm"
     )
   return Difference(
     quantities.APPLIED,

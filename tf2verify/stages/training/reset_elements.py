@@ -60,8 +60,8 @@ def all_elements(tf1: TrainingStep, pairs: Sequence[tuple[str, str]]) -> dict[st
     tf1: the step of the reference.
     pairs: variable names of tf1 and tf2.
   """
-  known = [record for record in tf1.variables if isinstance(record.value, np.ndarray)]
-  whole = {record.name: np.ones(np.shape(record.value), bool) for record in known}
+  known = {record.name: record.value for record in tf1.variables}
+  whole = {n: np.full(v.shape, True) for n, v in known.items() if isinstance(v, np.ndarray)}
   return reset_elements(whole, tf1, pairs)
 
 
