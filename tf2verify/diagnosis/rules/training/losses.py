@@ -183,8 +183,11 @@ def _adds_after_clipping(evidence: TrainingEvidence, factors: Mapping[str, float
       continue
     if pair.name in factors and constant_factor(before, after, _OF_PENALTY) is not None:
       return ''  # clipped as it is, with nothing added
-    penalty = abs(factors.get(pair.name, 0.0)) * pair.tf1.before
-    share = constant_factor(before, after.astype(np.float64) - penalty, _OF_PENALTY)
+    given = after.astype(np.float64)
+    if pair.name in factors:
+      # Of others, elements whose gradient is rounding may be left out of the pair.
+      given = given - abs(factors[pair.name]) * pair.tf1.before
+    share = constant_factor(before, given, _OF_PENALTY)
     if share is None:
       return ''
     shares.append(share)
