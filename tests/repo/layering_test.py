@@ -53,6 +53,10 @@ _WITHIN = {
     ('divergence',),
     ('patterns',),
     ('rules',),
+    ('places', 'proposals'),
+    ('edits',),
+    ('gradients', 'steps'),
+    ('search',),
     ('',),
   ),
   'stages': (

@@ -11,7 +11,7 @@ import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tests.stages.first_failure import climbed_to_failure
-from tf2verify.diagnosis import looking
+from tf2verify.diagnosis.places import looking
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.sides.graphs import unrolled_loops
 from tf2verify.sides.graphs.repairs import GivenValue, Repair

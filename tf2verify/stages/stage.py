@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tf2verify.diagnosis.bench import BenchRun
+from tf2verify.diagnosis.places.bench import BenchRun
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause

@@ -9,7 +9,7 @@ from absl.testing import absltest
 import tf2verify
 from tests.diagnosis.hand_made import both
 from tests.stages import tiny_models
-from tf2verify.diagnosis.looking import Looking
+from tf2verify.diagnosis.places.looking import Looking
 
 v1 = tf.compat.v1
 _RANDOM = np.random.default_rng(0)
