@@ -38,6 +38,12 @@ _LAYERS = (
 )
 # The same for the folders of a layer; '' stands for the modules beside them.
 _WITHIN = {
+  'relation': (
+    ('names', 'operations'),
+    ('layouts',),
+    ('derivation', 'proof'),
+    ('',),
+  ),
   'sides': (
     ('process',),
     ('graphs',),

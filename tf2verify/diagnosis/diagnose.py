@@ -39,7 +39,7 @@ from tf2verify.records.diagnosis import (
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 # What belongs to a variable, and follows from how it is made.
 _OF_VARIABLES = ('regularization loss',)

@@ -9,7 +9,7 @@ from tests.diagnosis.hand_made import HandMade
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import NodeChange
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 from tf2verify.sides.graphs.repairs import GivenValue, Transplant
 from tf2verify.sides.graphs.wiring import CannotRepair
 

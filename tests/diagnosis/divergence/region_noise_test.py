@@ -8,7 +8,7 @@ from tf2verify.diagnosis.divergence.region_noise import settled
 from tf2verify.diagnosis.divergence.regions import region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.numerics.relayout import agreement_as_held
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _RANDOM = np.random.default_rng(0)
 _X = np.abs(_RANDOM.standard_normal((64, 64))).astype(np.float32)

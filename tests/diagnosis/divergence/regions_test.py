@@ -5,7 +5,7 @@ from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
 from tf2verify.diagnosis.divergence.regions import region, region_pair
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _X = np.ones((2, 3), np.float32)
 

@@ -5,7 +5,7 @@ from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _RANDOM = np.random.default_rng(0)
 _X = _RANDOM.standard_normal((4, 3)).astype(np.float32)

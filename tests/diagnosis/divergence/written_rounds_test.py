@@ -8,7 +8,7 @@ import tf2verify
 from tf2verify.diagnosis.divergence.written_rounds import Repeats, pair_in_written_rounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 v1 = tf.compat.v1
 _STEPS = 5

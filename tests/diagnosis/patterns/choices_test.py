@@ -7,7 +7,7 @@ from tests.diagnosis.hand_made import HandMade
 from tf2verify.diagnosis.divergence.regions import region_pair
 from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
 from tf2verify.records.diagnosis import GraphAspect
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 
 def _side(side, chosen, inverted=False):

@@ -7,7 +7,7 @@ from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
 from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _X = np.ones((4, 3), np.float32)
 _STOPPED = {1: ('StopGradient',)}

@@ -7,7 +7,7 @@ from tests.diagnosis.hand_made import HandMade
 from tf2verify.diagnosis.divergence.regions import region_pair
 from tf2verify.diagnosis.patterns.reads import tensor_text, with_reads
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _UNMATCHED = GraphDifference(GraphAspect.EXTRA, 'NotEqual', 'NotEqual', '', '', 'NotEqual → …')
 

@@ -8,7 +8,7 @@ from tf2verify.diagnosis.divergence.regions import region_pair
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 
 def _tf1(*numbers):

@@ -11,7 +11,7 @@ from tf2verify.diagnosis.divergence.written_rounds import Repeats, common_counts
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 from tf2verify.sides.graphs.repairs import GivenValue, Transplant
 from tf2verify.sides.graphs.wiring import CannotRepair
 

@@ -30,7 +30,7 @@ from tf2verify.numerics.relayout import (
   relayout,
 )
 from tf2verify.records.op_graph import OpGraph, TensorKey
-from tf2verify.relation.op_pairs import family, is_backward
+from tf2verify.relation.operations.op_pairs import family, is_backward
 
 # Regions with fewer unpaired operations are short enough to read; and with hardly any on one side.
 _LONG, _SHORT = 4, 1

@@ -36,7 +36,7 @@ from tf2verify.diagnosis.divergence.variable_views import variable_views
 from tf2verify.numerics.agreement import IDENTICAL, Agreement
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import TARGET, TensorKey
-from tf2verify.relation.op_pairs import Pairing, is_backward
+from tf2verify.relation.operations.op_pairs import Pairing, is_backward
 
 # Operations run alone in one session.
 _PARTS = 64

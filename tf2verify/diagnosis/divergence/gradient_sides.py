@@ -6,7 +6,7 @@ computed from.
 """
 
 from tf2verify.records.op_graph import OpGraph
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _GRADIENT = 'gradient '
 

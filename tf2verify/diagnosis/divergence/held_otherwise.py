@@ -21,7 +21,7 @@ from tf2verify.numerics.relayout import (
   are_reordered,
 )
 from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

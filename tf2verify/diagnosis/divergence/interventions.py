@@ -19,7 +19,7 @@ from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 # Where this share of the distance, or less, is there without TF1's value, it does harm.
 _HARM = 0.95

@@ -9,7 +9,7 @@ import collections
 from collections.abc import Iterator
 
 from tf2verify.records.op_graph import CONSTANT, OpGraph, TensorKey
-from tf2verify.relation.op_pairs import Pairing, family
+from tf2verify.relation.operations.op_pairs import Pairing, family
 
 # It does not matter in which order their operands are taken.
 _ASSOCIATIVE = frozenset({'Mul', 'AddV2', 'Maximum', 'Minimum', 'LogicalAnd', 'LogicalOr'})

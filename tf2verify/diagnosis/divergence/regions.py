@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 
 from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import alike_as_held
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import OpGraph, OpRecord
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 # Of both graphs, which are run again as a whole.
 _MOST_OPERATIONS = 3000

@@ -10,7 +10,7 @@ from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import Relayout, agreement_as_held
 from tf2verify.records.op_graph import CONSTANT, TensorKey
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _DIFFERENTIATED = 'gradient '
 _GRADIENTS = (_DIFFERENTIATED, 'applied gradient ')

@@ -21,7 +21,7 @@ from tf2verify.numerics.relayout import Relayout, alike_as_held, is_constant
 from tf2verify.numerics.signatures import may_be_alike, signature
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import CHOICE, CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import Pairing, family, is_backward
+from tf2verify.relation.operations.op_pairs import Pairing, family, is_backward
 
 # Values of one side are held in memory up to this size, smaller tensors first.
 _MOST_BYTES = 128 * 2**20

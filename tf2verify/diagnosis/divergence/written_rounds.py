@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import OpGraph, OpRecord
-from tf2verify.relation.op_pairs import Pairing, family
+from tf2verify.relation.operations.op_pairs import Pairing, family
 
 # Of loops that both sides write out.
 _FEWEST_ROUNDS = 3

@@ -8,7 +8,7 @@ from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import TARGET, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import GivenValue, Repair
 from tf2verify.sides.graphs.wiring import CannotRepair
 

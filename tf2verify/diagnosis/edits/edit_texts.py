@@ -9,7 +9,7 @@ from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import INPUT, STOPS, TARGET
-from tf2verify.relation.gradient_names import differentiated
+from tf2verify.relation.operations.gradient_names import differentiated
 
 # 1 - 0.9 is 0.1 in float32 up to rounding.
 _DIGITS = 6

@@ -26,7 +26,7 @@ from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, VARIABLE, OpGraph, TensorKey
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.rewiring import OtherInput
 

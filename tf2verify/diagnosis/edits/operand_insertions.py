@@ -17,7 +17,7 @@ from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import TensorKey
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.sides.graphs.put_in import read_through
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.wiring import CannotRepair

@@ -16,7 +16,7 @@ from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import INPUT, TARGET, OpGraph
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.rewiring import OtherInput
 

@@ -15,7 +15,7 @@ from tf2verify.diagnosis.edits.operand_exchanges import MOST_ROUNDS, read_by, ru
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, NodeChange, OpGraph, TensorKey
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 # One for each time that a line runs.
 _Tensors = tuple[TensorKey, ...]

@@ -20,7 +20,7 @@ from tf2verify.diagnosis.proposals.insertions import operand_of
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, TensorKey
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Repair
 
 # Each takes a run of the stage.

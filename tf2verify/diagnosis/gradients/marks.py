@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tf2verify.diagnosis.divergence.regions import Region
 from tf2verify.diagnosis.patterns.gradient_paths import marks_of
 from tf2verify.records.op_graph import STOPS, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 from tf2verify.sides.graphs.gradient_repairs import marks_before, marks_of_tensor
 from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE
 from tf2verify.sides.graphs.run import GraphRun

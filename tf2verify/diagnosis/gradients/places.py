@@ -33,7 +33,7 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
-from tf2verify.relation.op_pairs import Pairing, family
+from tf2verify.relation.operations.op_pairs import Pairing, family
 from tf2verify.sides.graphs.gradient_repairs import (
   GradientTransplants,
 )

@@ -27,7 +27,7 @@ from tf2verify.records.op_graph import (
   OpGraph,
   TensorKey,
 )
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import Repair
 
 # Of the tensors of the port that hold what tf1 stops, the last ones.

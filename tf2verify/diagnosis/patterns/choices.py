@@ -7,7 +7,7 @@ from tf2verify.diagnosis.patterns.known_values import same_everywhere
 from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import OpGraph, TensorKey
-from tf2verify.relation.op_pairs import Pairing, family
+from tf2verify.relation.operations.op_pairs import Pairing, family
 
 _CHOICE = 'SelectV2'
 

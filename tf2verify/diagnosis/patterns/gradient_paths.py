@@ -7,7 +7,7 @@ import numpy as np
 from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord
-from tf2verify.relation.op_pairs import Pairing, is_backward
+from tf2verify.relation.operations.op_pairs import Pairing, is_backward
 
 # Passing a value on unchanged, they stop or change its gradient.
 _MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')

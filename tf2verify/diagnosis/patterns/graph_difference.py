@@ -56,7 +56,7 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
-from tf2verify.relation.op_pairs import Pairing, family
+from tf2verify.relation.operations.op_pairs import Pairing, family
 
 # Of a number that is computed: 1 - 0.999 in float32 is this far from 0.001.
 _OF_COMPUTED = 1e-4

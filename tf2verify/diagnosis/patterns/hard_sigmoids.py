@@ -1,7 +1,7 @@
 """Hard sigmoids, read from a graph."""
 
 from tf2verify.records.op_graph import OpGraph, OpRecord
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 # Of Keras 2, and of Keras 3: relu6(x + 3) / 6.
 SLOPES = (0.2, 1 / 6)

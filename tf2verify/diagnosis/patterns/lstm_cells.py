@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 # Between the block of a gate and its activation.
 _LINEAR = ('AddV2', 'MatMul', 'Mul', 'Minimum', 'Maximum', 'ClipByValue', 'Reshape')

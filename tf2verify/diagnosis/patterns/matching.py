@@ -7,7 +7,7 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.diagnosis.patterns.windows import PADS, WINDOWED
 from tf2verify.records.op_graph import OpGraph, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 # Pairs of pairs of operations of which the order is looked at.
 _MOST_LOOKED_AT = 400

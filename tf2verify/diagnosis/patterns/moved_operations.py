@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from tf2verify.diagnosis.divergence.gradient_sides import GradientSides
 from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
-from tf2verify.relation.layouts import is_in_own_layout
-from tf2verify.relation.op_pairs import Pairing, family, is_backward
+from tf2verify.relation.layouts.variable_layouts import is_in_own_layout
+from tf2verify.relation.operations.op_pairs import Pairing, family, is_backward
 
 # The variables that something is computed from, by their places in tf1; None with an input.
 _Made = frozenset[int] | None

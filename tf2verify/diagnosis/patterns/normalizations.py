@@ -6,7 +6,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import Region
 from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 _ROOTS = ('Rsqrt', 'Sqrt')
 # Operations between the update of an average and its momentum.

@@ -12,7 +12,7 @@ from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 # Of these it does not matter at which place of a region they are.
 _OF_NUMBERS = frozenset({'AddV2', 'Mul', 'RealDiv', 'Sub', 'Pow', 'Maximum', 'Minimum'})

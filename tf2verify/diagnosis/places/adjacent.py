@@ -19,7 +19,7 @@ from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.patterns.known_values import constant_or_number, is_number
 from tf2verify.diagnosis.patterns.plain_values import same
 from tf2verify.records.op_graph import TARGET, NodeChange, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 Output = tuple[str, tuple[int | None, ...] | None]
 # Each takes a search.

@@ -21,7 +21,7 @@ from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, VARIABLE, OpGraph, OpRecord
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 from tf2verify.relation.shadows import SHADOW
 
 MOST_SOURCES = 12

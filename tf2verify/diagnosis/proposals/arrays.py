@@ -15,7 +15,7 @@ from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at
 from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, TensorKey
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 _MOST_ELEMENTS = 1 << 20
 _SEVERAL = 2

@@ -17,7 +17,7 @@ from tf2verify.diagnosis.proposals.code_lines import (
 )
 from tf2verify.diagnosis.proposals.insertions import operand_of
 from tf2verify.records.op_graph import INPUT, TARGET, Inserted, NodeChange, OpGraph, TensorKey
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 _OF_ONE = frozenset(
   ('Abs', 'Elu', 'Exp', 'Log', 'Log1p', 'Neg', 'Relu', 'Relu6', 'Rsqrt', 'Selu')

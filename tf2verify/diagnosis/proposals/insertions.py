@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tf2verify.diagnosis.patterns.known_values import constant_or_number, is_computed_float
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 _COMMUTATIVE = ('Mul', 'AddV2')
 _SUMS = ('AddV2', 'Sub', 'AddN')

@@ -13,7 +13,7 @@ from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.proposals.reductions import axes_of, axes_text
 from tf2verify.diagnosis.proposals.settings import Proposals
 from tf2verify.records.op_graph import Inserted, NodeChange, OpGraph, OpRecord
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 # The first in place of the second, or the other way.
 _NEAR = (

@@ -12,7 +12,7 @@ import numpy as np
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.records.op_graph import NodeChange
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 # More orders are seldom written by hand, and take too long.
 _FEWEST, _MOST = 2, 3

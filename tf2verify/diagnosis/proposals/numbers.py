@@ -12,7 +12,7 @@ from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 SQUARE = 'Square'
 _EXPONENT = 2.0

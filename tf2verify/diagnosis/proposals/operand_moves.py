@@ -22,7 +22,7 @@ from tf2verify.records.op_graph import (
   OpGraph,
   TensorKey,
 )
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 # What an operation does with two operands, as text.
 _SAID = {

@@ -7,7 +7,7 @@ import numpy as np
 
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 _AXES = 'reduction_indices'
 Axes = tuple[int, ...]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 ALONG_THE_LAST = ('Softmax', 'LogSoftmax')
 _FLOAT = 'float32'

@@ -14,7 +14,7 @@ from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.op_graph import OpGraph, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 
 _OF_ROWS = 'Select'
 _CHOICES = frozenset((_OF_ROWS, 'SelectV2'))

@@ -19,7 +19,7 @@ from tf2verify.diagnosis.proposals.insertions import insertions
 from tf2verify.diagnosis.steps.ends import StepEnds, shared_targets, written_tensors
 from tf2verify.diagnosis.steps.loss_weights import is_factor
 from tf2verify.records.op_graph import NodeChange, OpGraph
-from tf2verify.relation.gradient_names import differentiated
+from tf2verify.relation.operations.gradient_names import differentiated
 
 _LOSS = 'loss'
 _MOST = 48

@@ -18,7 +18,7 @@ from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.steps.ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import GivenValue, Repair
 
 _RATE = 'learning rate (of the step)'

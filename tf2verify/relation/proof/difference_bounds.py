@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tf2verify.records.op_graph import OpGraph, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 from tf2verify.relation.proof.difference_pairs import Unlike, text_of
 from tf2verify.relation.proof.proving import Proof
 

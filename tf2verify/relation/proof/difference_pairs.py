@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.records.op_graph import INPUT, OpRecord, TensorKey
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 from tf2verify.relation.proof.proving import Proof, Side
 
 # Operations in a row that one side alone has: a clipping is two.

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.relation.axis_patterns import Block
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.axis_patterns import Block
+from tf2verify.relation.layouts.map_entry import MapEntry
 from tf2verify.relation.proof.parts import part_of, turned
 from tf2verify.relation.proof.pieces import concatenated, whole
 from tf2verify.relation.proof.polynomials import total

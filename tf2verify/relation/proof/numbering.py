@@ -13,7 +13,7 @@ from tf2verify.records.op_graph import (
   TensorKey,
 )
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 from tf2verify.relation.proof import (
   arithmetic_rules,
   contractions,

@@ -16,7 +16,7 @@ from tf2verify.diagnosis.patterns.known_values import constant_or_number, same_e
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.records.wording import number_text
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.op_pairs import family
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import is_decision_target

@@ -10,7 +10,7 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.proven import GraphDifference, Proven
-from tf2verify.relation.layouts import in_own_layout, in_step
+from tf2verify.relation.layouts.variable_layouts import in_own_layout, in_step
 from tf2verify.relation.proof.difference_pairs import Unlike
 from tf2verify.relation.proof.difference_sizes import unlike_sizes
 from tf2verify.relation.proof.graph_differences import unlike
