@@ -72,6 +72,10 @@ _WITHIN = {
     ('experiments',),
     ('losses', 'training', 'checkpoints', 'modes', 'repetition'),
   ),
+  'commands': (
+    ('conversion', 'tf1_code'),
+    ('',),
+  ),
 }
 _MAY_NAME_TENSORFLOW = ('reference', 'sides', 'environment', 'tensorflow_internals')
 # What no release promises; only these files may name it, the reference since it is shipped alone.

@@ -3,8 +3,8 @@
 import ast
 import re
 
-from tf2verify.commands.tf1_equivalents import loss_like, optimizer_like
-from tf2verify.commands.tf1_source import Tf1Source
+from tf2verify.commands.tf1_code.equivalents import loss_like, optimizer_like
+from tf2verify.commands.tf1_code.source import Tf1Source
 
 _LABELS = re.compile(r'(^|_)(labels?|targets?|y_true|truth)(_|\d*$)')
 _OUTPUTS = re.compile(r'(^|_)(logits?|outputs?|predictions?|preds?|scores?)(_|\d*$)')

@@ -5,12 +5,12 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from tf2verify.commands import tf1_contrib
-from tf2verify.commands.tf1_classes import bases_of
-from tf2verify.commands.tf1_imports import old_imports
-from tf2verify.commands.tf1_modules import imported_files, shown_file
-from tf2verify.commands.tf1_source import Tf1Source
-from tf2verify.commands.tf1_syntax import called, dotted
+from tf2verify.commands.tf1_code import contrib
+from tf2verify.commands.tf1_code.classes import bases_of
+from tf2verify.commands.tf1_code.imports import old_imports
+from tf2verify.commands.tf1_code.modules import imported_files, shown_file
+from tf2verify.commands.tf1_code.source import Tf1Source
+from tf2verify.commands.tf1_code.syntax import called, dotted
 
 # What cannot be done while a module is imported, since there is no graph.
 _PLACEHOLDERS = ('placeholder', 'placeholder_with_default', 'sparse_placeholder')
@@ -84,7 +84,7 @@ def _of_any_module(tree: ast.Module) -> Iterator[Replacement]:
     yield Replacement(node.lineno, _code(node), advice)  # type: ignore[attr-defined]
   for node in ast.walk(tree):
     if isinstance(node, ast.Call) and called(node) == 'HParams':
-      yield Replacement(node.lineno, _code(node), tf1_contrib.HPARAMS)
+      yield Replacement(node.lineno, _code(node), contrib.HPARAMS)
   yield from _at_import(tree)
 
 

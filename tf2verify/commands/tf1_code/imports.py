@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from tf2verify.commands import tf1_contrib
-from tf2verify.commands.tf1_installed import in_compat_v1, is_there
-from tf2verify.commands.tf1_syntax import dotted, one_of
+from tf2verify.commands.tf1_code import contrib
+from tf2verify.commands.tf1_code.installed import in_compat_v1, is_there
+from tf2verify.commands.tf1_code.syntax import dotted, one_of
 
 # Names of TF1 that `tensorflow` no longer has.
 _ONLY_IN_V1 = frozenset(
@@ -43,7 +43,7 @@ def old_imports(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
           advice = _elsewhere(alias.name)
           if not advice and (place := in_compat_v1(alias.name)):
             advice = f'import {place} as {alias.asname or place.rpartition(".")[2]}'
-          yield node, (advice or tf1_contrib.RECORD) + _rest(node)
+          yield node, (advice or contrib.RECORD) + _rest(node)
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
       for alias in node.names:
         full = node.module if alias.name == '*' else f'{node.module}.{alias.name}'
@@ -52,8 +52,8 @@ def old_imports(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
           if not advice and in_compat_v1(full):
             package = in_compat_v1(full) if alias.name == '*' else in_compat_v1(node.module)
             advice = f'from {package} import {ast.unparse(alias)}'
-          yield one_of(node, alias), advice or tf1_contrib.RECORD
-  for node, advice in tf1_contrib.uses(tree):
+          yield one_of(node, alias), advice or contrib.RECORD
+  for node, advice in contrib.uses(tree):
     yield node, f'{advice}{_rest(node)}'
 
 

@@ -7,9 +7,9 @@ import os
 import numpy as np
 
 from tf2verify.case import EquivalenceCase, new_ladder
-from tf2verify.commands.conversion import Conversion, climbed
-from tf2verify.commands.conversion_files import Refused, refuse
-from tf2verify.commands.conversion_target import Format, Target
+from tf2verify.commands.conversion.files import Refused, refuse
+from tf2verify.commands.conversion.target import Format, Target
+from tf2verify.commands.conversion.to_port import Conversion, climbed
 from tf2verify.errors import UsageError
 from tf2verify.records.checkpoint import KeyAccount
 from tf2verify.records.tensor_key import TensorKey

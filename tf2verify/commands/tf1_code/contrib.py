@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Mapping
 
-from tf2verify.commands.tf1_syntax import last_word, one_of
+from tf2verify.commands.tf1_code.syntax import last_word, one_of
 
 RECORD = 'not in TensorFlow 2: rewrite it, or record the model under TensorFlow 1.x (recordings)'
 HPARAMS = 'HParams: a dataclass or types.SimpleNamespace with the same attributes'

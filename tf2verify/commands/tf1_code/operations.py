@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Mapping
 
-from tf2verify.commands.tf1_syntax import called, dotted, text_of
+from tf2verify.commands.tf1_code.syntax import called, dotted, text_of
 
 IMAGE, SERIES, VOLUME, ROWS, SEQUENCE = (
   (2, 32, 32, 3),

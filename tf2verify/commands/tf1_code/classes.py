@@ -4,7 +4,7 @@ import ast
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 
-from tf2verify.commands.tf1_syntax import called, is_own, last_word, passed, plain_parameters
+from tf2verify.commands.tf1_code.syntax import called, is_own, last_word, passed, plain_parameters
 
 # An attribute of a class that is likely what a model computes, the likeliest first.
 _OUTPUTS = (

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from tf2verify.commands.tf1_syntax import (
+from tf2verify.commands.tf1_code.syntax import (
   called,
   inner_function,
   passed,

@@ -7,8 +7,8 @@ import os
 import numpy as np
 
 from tf2verify.case import EquivalenceCase, new_ladder
-from tf2verify.commands.conversion_files import Refused, refuse, write_and_read
-from tf2verify.commands.conversion_target import Format, Target
+from tf2verify.commands.conversion.files import Refused, refuse, write_and_read
+from tf2verify.commands.conversion.target import Format, Target
 from tf2verify.errors import CheckpointError, UsageError, UserCodeError
 from tf2verify.ladder import Ladder
 from tf2verify.records.checkpoint import KeyAccount, KeyKind

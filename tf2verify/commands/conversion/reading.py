@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.case import EquivalenceCase
-from tf2verify.commands.conversion_target import Format
+from tf2verify.commands.conversion.target import Format
 from tf2verify.errors import LayerError, UserCodeError
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict_text import differences_text

@@ -7,10 +7,16 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from tf2verify.commands import tf1_classes
-from tf2verify.commands.tf1_modules import module_name
-from tf2verify.commands.tf1_roles import role_of
-from tf2verify.commands.tf1_syntax import (
+from tf2verify.commands.tf1_code.classes import (
+  is_decorated,
+  kept_as,
+  methods_of,
+  returns_something,
+  sets,
+)
+from tf2verify.commands.tf1_code.modules import module_name
+from tf2verify.commands.tf1_code.roles import role_of
+from tf2verify.commands.tf1_code.syntax import (
   called,
   inner_function,
   last_word,
@@ -147,7 +153,7 @@ def _of_class(
   name: str,
 ) -> Tf1Source:
   """Returns a method, or a class that is called, or that builds the model when it is made."""
-  methods = tf1_classes.methods_of(owner, classes)
+  methods = methods_of(owner, classes)
   known = {**functions, **methods}
   constructor = methods.get('__init__')
   made_with = tuple(_parameters(known, constructor)) if constructor else ()
@@ -163,7 +169,7 @@ def _of_class(
     )
   function = methods[name]
   builders = [methods[one] for one in methods if one != '__init__' or name == '__init__']
-  returns = name != '__init__' and tf1_classes.returns_something(function)
+  returns = name != '__init__' and returns_something(function)
   return Tf1Source(
     path,
     module_name(path),
@@ -173,9 +179,9 @@ def _of_class(
     known,
     owner.name,
     made_with,
-    {one.name: tf1_classes.kept_as(constructor, one.name) for one in made_with if constructor},
-    tf1_classes.is_decorated(function, 'property'),
-    () if returns else tuple(tf1_classes.sets(builders)),
+    {one.name: kept_as(constructor, one.name) for one in made_with if constructor},
+    is_decorated(function, 'property'),
+    () if returns else tuple(sets(builders)),
   )
 
 
@@ -249,7 +255,7 @@ def _places(
   """Yields where a parameter is read; one of a constructor also where methods read it."""
   yield function, name
   if function.name == '__init__':
-    for place in tf1_classes.kept_as(function, name):
+    for place in kept_as(function, name):
       yield from ((one, place) for one in functions.values())
 
 

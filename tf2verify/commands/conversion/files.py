@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.commands.conversion_reading import Reading, model_lines, verified_reading
-from tf2verify.commands.conversion_target import Format, Target
+from tf2verify.commands.conversion.reading import Reading, model_lines, verified_reading
+from tf2verify.commands.conversion.target import Format, Target
 from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.records.verdict_text import SIDES, Sides, differences_text
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint

@@ -5,7 +5,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-from tf2verify.commands.tf1_operations import (
+from tf2verify.commands.tf1_code.operations import (
   CLASSES,
   FILTER,
   IDS,
@@ -19,9 +19,9 @@ from tf2verify.commands.tf1_operations import (
   kind_in,
   reshaped,
 )
-from tf2verify.commands.tf1_shapes import placeholders, rows_of_table
-from tf2verify.commands.tf1_source import Parameter, Tf1Source
-from tf2verify.commands.tf1_syntax import (
+from tf2verify.commands.tf1_code.shapes import placeholders, rows_of_table
+from tf2verify.commands.tf1_code.source import Parameter, Tf1Source
+from tf2verify.commands.tf1_code.syntax import (
   called,
   inner_function,
   passed,

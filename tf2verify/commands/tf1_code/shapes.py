@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Mapping
 
-from tf2verify.commands.tf1_source import Tf1Source
-from tf2verify.commands.tf1_syntax import called, inner_function, last_word, passed, text_of
+from tf2verify.commands.tf1_code.source import Tf1Source
+from tf2verify.commands.tf1_code.syntax import called, inner_function, last_word, passed, text_of
 
 _PLACEHOLDERS = ('placeholder', 'placeholder_with_default', 'sparse_placeholder')
 
