@@ -496,7 +496,7 @@ class NeverRaisesTest(absltest.TestCase):
 
   def test_little_memory_gives_the_same_diagnosis(self):
     first, _ = _diagnosis(self.Case)
-    with unittest.mock.patch('tf2verify.diagnosis.divergence.portions._PORTION_BYTES', 1):
+    with unittest.mock.patch('tf2verify.diagnosis.divergence.tensors.portions._PORTION_BYTES', 1):
       second, _ = _diagnosis(self.Case)
     self.assertEqual(first.sources, second.sources)
 

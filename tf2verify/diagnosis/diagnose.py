@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
-from tf2verify.diagnosis.divergence.loop_ends import loop_ends
-from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.effects.loop_ends import loop_ends
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.experimenting import (
   EXPLAIN_THEMSELVES,

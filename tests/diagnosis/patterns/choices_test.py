@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import HandMade
-from tf2verify.diagnosis.divergence.regions import region_pair
+from tf2verify.diagnosis.divergence.tensors.regions import region_pair
 from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.relation.operations.op_pairs import Pairing

@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import HandMade
-from tf2verify.diagnosis.divergence.regions import region
+from tf2verify.diagnosis.divergence.tensors.regions import region
 from tf2verify.diagnosis.patterns.normalizations import epsilon_before_root, epsilons, momentum_of
 
 _X = np.ones((2, 3), np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import HandMade
-from tf2verify.diagnosis.divergence.regions import region_pair
+from tf2verify.diagnosis.divergence.tensors.regions import region_pair
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference

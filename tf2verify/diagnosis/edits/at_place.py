@@ -1,9 +1,9 @@
 """Edits at one place: the value of tf1, and settings without what else differs there."""
 
-from tf2verify.diagnosis.divergence.all_rounds import AllRounds
-from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.regions import RegionPair
-from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.effects.all_rounds import AllRounds
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.experiment import Edit

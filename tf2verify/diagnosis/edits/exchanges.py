@@ -11,8 +11,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.sources import FoundSource
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text
 from tf2verify.diagnosis.patterns.reads import read_alone, reads_another, tensor_text

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.trials import is_left
+from tf2verify.diagnosis.divergence.effects.trials import is_left
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
 from tf2verify.diagnosis.edits.corrections import correction, lines_at
 from tf2verify.diagnosis.edits.edit_texts import READABLE
 from tf2verify.diagnosis.edits.mistakes import Mistake

@@ -10,7 +10,7 @@ that run as often read or make at the same place.
 import itertools
 from collections.abc import Collection, Iterator, Sequence
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
 from tf2verify.diagnosis.edits.operand_exchanges import MOST_ROUNDS, read_by, runs_of
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal

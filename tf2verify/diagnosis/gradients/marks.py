@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tf2verify.diagnosis.divergence.regions import Region
+from tf2verify.diagnosis.divergence.tensors.regions import Region
 from tf2verify.diagnosis.patterns.gradient_paths import marks_of
 from tf2verify.records.op_graph import STOPS, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.operations.op_pairs import family

@@ -12,10 +12,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import comparable_outputs, output_bytes, read_outputs
-from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair
-from tf2verify.diagnosis.divergence.sources import FoundSource
-from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
+from tf2verify.diagnosis.divergence.tensors.outputs import (
+  comparable_outputs,
+  output_bytes,
+  read_outputs,
+)
+from tf2verify.diagnosis.divergence.tensors.regions import Region, RegionPair, region_pair
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource
+from tf2verify.diagnosis.divergence.tensors.value_pairs import pair_by_value
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence
 from tf2verify.diagnosis.gradients.marks import Edge, Variables, marked, without
 from tf2verify.diagnosis.patterns.gradient_paths import gradient_difference, marks_of

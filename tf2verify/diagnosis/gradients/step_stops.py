@@ -9,12 +9,12 @@ from tf2verify.diagnosis.places.source_records import bare_source, stopped_sourc
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side, stop_gradient
 from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.op_graph import VARIABLE, OpGraph
-from tf2verify.relation.proof.proving import prove
-from tf2verify.relation.proof.stopped_gradients import (
+from tf2verify.relation.proof.differences.stopped_gradients import (
   Stopped,
   stopped_before,
   stopped_on_one_side,
 )
+from tf2verify.relation.proof.proving import prove
 
 RULE = 'stop_gradient_in_step'
 _GRADIENT = 'gradient'

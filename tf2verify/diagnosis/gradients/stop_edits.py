@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
 from tf2verify.diagnosis.edits.corrections import correction
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.patterns.known_values import is_computed_float

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import Region, RegionPair
-from tf2verify.diagnosis.divergence.sources import FoundSource
+from tf2verify.diagnosis.divergence.tensors.regions import Region, RegionPair
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.edits.needed import NEARER, without_needless
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence

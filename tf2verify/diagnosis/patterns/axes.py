@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import Region, RegionPair
+from tf2verify.diagnosis.divergence.tensors.regions import Region, RegionPair
 from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import OpGraph, OpRecord

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
 from tf2verify.diagnosis.patterns.known_values import same_everywhere
 from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference

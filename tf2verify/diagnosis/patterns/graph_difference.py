@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair, region_pair
 from tf2verify.diagnosis.patterns.axes import are_same_axes, only_transposes, other_axis
 from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
 from tf2verify.diagnosis.patterns.constant_factors import other_constant

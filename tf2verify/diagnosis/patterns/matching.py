@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Sequence
 
-from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
 from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.diagnosis.patterns.windows import PADS, WINDOWED
 from tf2verify.records.op_graph import OpGraph, TensorKey

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 
-from tf2verify.diagnosis.divergence.gradient_sides import GradientSides
+from tf2verify.diagnosis.divergence.tensors.gradient_sides import GradientSides
 from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.layouts.variable_layouts import is_in_own_layout

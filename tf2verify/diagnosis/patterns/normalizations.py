@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import Region
+from tf2verify.diagnosis.divergence.tensors.regions import Region
 from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
 from tf2verify.relation.operations.op_pairs import family
 

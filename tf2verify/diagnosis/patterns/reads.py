@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
 from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import Region, RegionPair
+from tf2verify.diagnosis.divergence.tensors.regions import Region, RegionPair
 from tf2verify.diagnosis.patterns.known_values import computed_number
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.numerics.same_numbers import holds_one_number

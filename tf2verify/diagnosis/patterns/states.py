@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import StateEvidence
 from tf2verify.diagnosis.patterns.normalizations import momentum_behind
 from tf2verify.records.failed_tensor import FailedTensor

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.effects.trials import Trials
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
-from tf2verify.diagnosis.divergence.outputs import can_fetch
-from tf2verify.diagnosis.divergence.regions import RegionPair
-from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.divergence.trials import Trials
+from tf2verify.diagnosis.divergence.tensors.outputs import can_fetch
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.patterns.known_values import constant_or_number, is_number
 from tf2verify.diagnosis.patterns.plain_values import same

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.variable_views import variable_views
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
+from tf2verify.diagnosis.divergence.tensors.variable_views import variable_views
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.op_graph import TARGET

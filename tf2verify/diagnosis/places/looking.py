@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.all_rounds import AllRounds
-from tf2verify.diagnosis.divergence.cuts import TimeForCuts, pair_cuts
+from tf2verify.diagnosis.divergence.effects.all_rounds import AllRounds
+from tf2verify.diagnosis.divergence.effects.cuts import TimeForCuts, pair_cuts
+from tf2verify.diagnosis.divergence.effects.interventions import arriving_sources
+from tf2verify.diagnosis.divergence.effects.narrowing import Narrowing
+from tf2verify.diagnosis.divergence.effects.no_effect import sources_without_effect
+from tf2verify.diagnosis.divergence.effects.trials import Trials, explains
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
-from tf2verify.diagnosis.divergence.interventions import arriving_sources
-from tf2verify.diagnosis.divergence.narrowing import Narrowing
-from tf2verify.diagnosis.divergence.no_effect import sources_without_effect
-from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.divergence.trials import Trials, explains
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.places.adjacent import part_adjacent

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import size_arithmetic
-from tf2verify.diagnosis.divergence.regions import Region, RegionPair
-from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.divergence.variable_views import variable_views
+from tf2verify.diagnosis.divergence.tensors.outputs import size_arithmetic
+from tf2verify.diagnosis.divergence.tensors.regions import Region, RegionPair
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.tensors.variable_views import variable_views
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.value_texts import value_text
 from tf2verify.diagnosis.places.update_lines import line_of, line_of_others

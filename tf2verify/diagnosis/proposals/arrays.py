@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at

@@ -31,7 +31,7 @@ from tf2verify.diagnosis.proposals.numbers import (
 from tf2verify.diagnosis.proposals.reductions import axes_text, reductions
 from tf2verify.diagnosis.proposals.softmax_axes import softmax_axes
 from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, OpRecord
-from tf2verify.relation.proof.difference_pairs import COMPARED, KINDS, UNARY
+from tf2verify.relation.proof.differences.pairs import COMPARED, KINDS, UNARY
 
 # What inputs are called that say along which axes an operation works.
 _AXES = frozenset(('axis', 'reduction_indices', 'dimension', 'dim', 'split_dim', 'concat_dim'))

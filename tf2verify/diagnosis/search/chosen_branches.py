@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import Region
+from tf2verify.diagnosis.divergence.tensors.regions import Region
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.patterns.reads import text_with_line
 from tf2verify.diagnosis.places.looking import Looking, Place

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
 from tf2verify.numerics.relayout import alike_as_held, is_constant
 from tf2verify.numerics.signatures import may_be_alike, signature
 from tf2verify.records.op_graph import NodeChange, OpGraph, TensorKey

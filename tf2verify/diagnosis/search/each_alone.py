@@ -18,7 +18,7 @@ from tf2verify.diagnosis.search.line_edits import line_edits, nearer_edits
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.records.experiment import Edit, Experiment
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.relation.proof.difference_pairs import UNARY
+from tf2verify.relation.proof.differences.pairs import UNARY
 from tf2verify.sides.graphs.contents import numbers_of
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.wiring import CannotRepair

@@ -14,10 +14,10 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.cuts import telling
-from tf2verify.diagnosis.divergence.marked_arrays import Marked, Quantities
-from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.trials import explains, is_left
+from tf2verify.diagnosis.divergence.effects.cuts import telling
+from tf2verify.diagnosis.divergence.effects.trials import explains, is_left
+from tf2verify.diagnosis.divergence.tensors.marked_arrays import Marked, Quantities
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
 from tf2verify.diagnosis.edits.corrections import correction
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.edits.other_operands import without_inputs

@@ -8,9 +8,9 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts, Moved
-from tf2verify.diagnosis.divergence.regions import RegionPair
-from tf2verify.diagnosis.divergence.sources import FoundSource
+from tf2verify.diagnosis.divergence.effects.all_rounds import AllRounds, Given, Layouts, Moved
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource
 from tf2verify.diagnosis.edits.at_place import exits_of, is_of_gradients, settings_alone, value_edit
 from tf2verify.diagnosis.edits.exchanges import exchanged_variables
 from tf2verify.diagnosis.edits.mistakes import (

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import written, written_variable
-from tf2verify.diagnosis.divergence.sources import InspectableRun, compared
-from tf2verify.diagnosis.divergence.variable_views import variable_views
+from tf2verify.diagnosis.divergence.tensors.outputs import written, written_variable
+from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun, compared
+from tf2verify.diagnosis.divergence.tensors.variable_views import variable_views
 from tf2verify.numerics.agreement import Agreement
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 

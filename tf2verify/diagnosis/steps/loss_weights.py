@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.variable_views import variable_views
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
+from tf2verify.diagnosis.divergence.tensors.variable_views import variable_views
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.diagnosis.places.looking import Looking

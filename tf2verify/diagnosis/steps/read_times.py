@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque, written, written_variable
-from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque, written, written_variable
+from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
 from tf2verify.diagnosis.places.source_records import bare_source
 from tf2verify.diagnosis.steps.ends import StepEnds, written_tensors
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference, Source

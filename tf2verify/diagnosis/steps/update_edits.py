@@ -7,7 +7,7 @@ clipping, decay and scaling are computed: no operation is another one then, and 
 import dataclasses
 from collections.abc import Iterator
 
-from tf2verify.diagnosis.divergence.outputs import written_variable
+from tf2verify.diagnosis.divergence.tensors.outputs import written_variable
 from tf2verify.diagnosis.places.like_in_tf1 import like_in_tf1
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes
+from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque, output_bytes
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.steps.ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.op_graph import TARGET, NodeChange, TensorKey
