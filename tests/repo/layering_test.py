@@ -78,6 +78,11 @@ _WITHIN = {
     ('',),
     ('effects',),
   ),
+  'diagnosis/patterns': (
+    ('numbers',),
+    ('operations',),
+    ('',),
+  ),
   'stages': (
     ('',),
     ('comparison',),

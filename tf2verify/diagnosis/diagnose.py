@@ -16,7 +16,7 @@ from tf2verify.diagnosis.experimenting import (
 from tf2verify.diagnosis.gradient_causes import gradient_causes
 from tf2verify.diagnosis.gradients.repairing import GradientRepairing
 from tf2verify.diagnosis.gradients.step_stops import step_stops
-from tf2verify.diagnosis.patterns.states import state_evidence
+from tf2verify.diagnosis.patterns.numbers.states import state_evidence
 from tf2verify.diagnosis.places.bench import Bench
 from tf2verify.diagnosis.places.looking import TARGET_OF, Looking, targets_of
 from tf2verify.diagnosis.places.source_records import (

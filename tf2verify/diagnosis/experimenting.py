@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.edits.mistakes import Found, Mistake
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.op_text import only_shapes
+from tf2verify.diagnosis.patterns.operations.op_text import only_shapes
 from tf2verify.diagnosis.places.bench import Bench
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.diagnosis.proven_numbers import joined_by_proof

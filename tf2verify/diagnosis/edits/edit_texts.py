@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from tf2verify.diagnosis.patterns.op_text import SHAPING, only_shapes
+from tf2verify.diagnosis.patterns.operations.op_text import SHAPING, only_shapes
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.observation import SourceLine

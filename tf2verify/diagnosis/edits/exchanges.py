@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
 from tf2verify.diagnosis.divergence.tensors.sources import FoundSource
 from tf2verify.diagnosis.edits.mistakes import Mistake
-from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text
-from tf2verify.diagnosis.patterns.reads import read_alone, reads_another, tensor_text
+from tf2verify.diagnosis.patterns.operations.op_text import SHAPING, op_text
+from tf2verify.diagnosis.patterns.operations.reads import read_alone, reads_another, tensor_text
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit

@@ -7,7 +7,7 @@ in Python would read beside `delta[s]`.
 from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.edits.other_operands import OtherOperands
-from tf2verify.diagnosis.patterns.reads import text_with_line
+from tf2verify.diagnosis.patterns.operations.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, each_time, runs_of_a_line
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph, TensorKey
 from tf2verify.relation.operations.op_pairs import is_backward

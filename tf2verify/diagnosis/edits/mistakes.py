@@ -17,7 +17,7 @@ from tf2verify.diagnosis.edits.edit_texts import (
   with_settings_text,
 )
 from tf2verify.diagnosis.evidence.failed_stage import Standing
-from tf2verify.diagnosis.patterns.op_text import only_shapes
+from tf2verify.diagnosis.patterns.operations.op_text import only_shapes
 from tf2verify.diagnosis.places.looking import Place
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source

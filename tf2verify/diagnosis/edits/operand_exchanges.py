@@ -18,8 +18,8 @@ from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
 from tf2verify.diagnosis.edits.corrections import correction, lines_at
 from tf2verify.diagnosis.edits.edit_texts import READABLE
 from tf2verify.diagnosis.edits.mistakes import Mistake
-from tf2verify.diagnosis.patterns.op_text import op_text
-from tf2verify.diagnosis.patterns.reads import tensor_text
+from tf2verify.diagnosis.patterns.operations.op_text import op_text
+from tf2verify.diagnosis.patterns.operations.reads import tensor_text
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.diagnosis.proposals.code_lines import Line, lines_of_code
 from tf2verify.numerics.agreement import agreement

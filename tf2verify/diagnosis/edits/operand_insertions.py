@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from tf2verify.diagnosis.edits.exchanges import mistake_at
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.edits.single_insertions import readers_to_change
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.patterns.op_text import op_text
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.operations.op_text import op_text
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit

@@ -12,7 +12,7 @@ import numpy as np
 
 from tf2verify.diagnosis.edits.exchanges import mistake_at
 from tf2verify.diagnosis.edits.mistakes import Mistake
-from tf2verify.diagnosis.patterns.reads import tensor_text
+from tf2verify.diagnosis.patterns.operations.reads import tensor_text
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import INPUT, TARGET, OpGraph

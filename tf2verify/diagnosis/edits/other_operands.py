@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
 from tf2verify.diagnosis.edits.operand_exchanges import MOST_ROUNDS, read_by, runs_of
-from tf2verify.diagnosis.patterns.reads import text_with_line
+from tf2verify.diagnosis.patterns.operations.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.relation.operations.op_pairs import is_backward

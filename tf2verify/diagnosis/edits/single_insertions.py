@@ -14,7 +14,7 @@ from tf2verify.diagnosis.edits.exchanges import exchanges, is_vague, mistake_at
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.edits.operand_exchanges import operand_exchanges
 from tf2verify.diagnosis.edits.order_edits import order_edits
-from tf2verify.diagnosis.patterns.op_text import op_text
+from tf2verify.diagnosis.patterns.operations.op_text import op_text
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.diagnosis.proposals.insertions import operand_of
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference

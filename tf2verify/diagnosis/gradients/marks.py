@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tf2verify.diagnosis.divergence.tensors.regions import Region
-from tf2verify.diagnosis.patterns.gradient_paths import marks_of
+from tf2verify.diagnosis.patterns.operations.gradient_paths import marks_of
 from tf2verify.records.op_graph import STOPS, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.operations.op_pairs import family
 from tf2verify.sides.graphs.gradient_repairs import marks_before, marks_of_tensor

@@ -22,8 +22,8 @@ from tf2verify.diagnosis.divergence.tensors.sources import FoundSource
 from tf2verify.diagnosis.divergence.tensors.value_pairs import pair_by_value
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence
 from tf2verify.diagnosis.gradients.marks import Edge, Variables, marked, without
-from tf2verify.diagnosis.patterns.gradient_paths import gradient_difference, marks_of
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
+from tf2verify.diagnosis.patterns.operations.gradient_paths import gradient_difference, marks_of
 from tf2verify.diagnosis.places.bench import LookedAt
 from tf2verify.diagnosis.places.looking import Place
 from tf2verify.diagnosis.places.source_records import source_record

@@ -14,8 +14,8 @@ import numpy as np
 from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
 from tf2verify.diagnosis.edits.corrections import correction
 from tf2verify.diagnosis.edits.mistakes import Mistake
-from tf2verify.diagnosis.patterns.known_values import is_computed_float
-from tf2verify.diagnosis.patterns.reads import tensor_text
+from tf2verify.diagnosis.patterns.numbers.known_values import is_computed_float
+from tf2verify.diagnosis.patterns.operations.reads import tensor_text
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records import rounds

@@ -16,8 +16,8 @@ from tf2verify.diagnosis.divergence.tensors.outputs import can_fetch
 from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
 from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
-from tf2verify.diagnosis.patterns.known_values import constant_or_number, is_number
-from tf2verify.diagnosis.patterns.plain_values import same
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number, is_number
+from tf2verify.diagnosis.patterns.numbers.plain_values import same
 from tf2verify.records.op_graph import TARGET, NodeChange, OpRecord, TensorKey
 from tf2verify.relation.operations.op_pairs import family
 

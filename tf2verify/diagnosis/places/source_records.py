@@ -10,7 +10,7 @@ from tf2verify.diagnosis.divergence.tensors.regions import Region, RegionPair
 from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.divergence.tensors.variable_views import variable_views
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.value_texts import value_text
+from tf2verify.diagnosis.patterns.numbers.value_texts import value_text
 from tf2verify.diagnosis.places.update_lines import line_of, line_of_others
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
 from tf2verify.numerics.agreement import agreement

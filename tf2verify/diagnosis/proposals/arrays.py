@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
-from tf2verify.diagnosis.patterns.op_text import value_text
-from tf2verify.diagnosis.patterns.reads import text_with_line
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
+from tf2verify.diagnosis.patterns.operations.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at
 from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.relation.operations.op_pairs import is_backward

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tf2verify.diagnosis.patterns.draws import Draws
+from tf2verify.diagnosis.patterns.operations.draws import Draws
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.records.op_graph import NodeChange
 

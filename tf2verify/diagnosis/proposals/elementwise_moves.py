@@ -7,7 +7,7 @@ expression does to a tensor, as the two bounds of `clip_by_value`, is moved toge
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.reads import text_with_line
+from tf2verify.diagnosis.patterns.operations.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import (
   Line,
   Proposal,

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number, is_computed_float
-from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number, is_computed_float
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph
 from tf2verify.relation.operations.op_pairs import is_backward
 

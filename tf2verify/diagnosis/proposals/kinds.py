@@ -7,8 +7,8 @@ operation anywhere, since it may write the same in another way.
 import itertools
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.proposals.reductions import axes_of, axes_text
 from tf2verify.diagnosis.proposals.settings import Proposals

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.records.op_graph import NodeChange
 from tf2verify.relation.operations.op_pairs import is_backward

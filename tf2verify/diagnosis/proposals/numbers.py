@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
 from tf2verify.relation.operations.op_pairs import is_backward

@@ -6,8 +6,8 @@ A gate that multiplies a product (`r * (h @ kernel)`) in place of what is multip
 
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.known_values import is_number
-from tf2verify.diagnosis.patterns.reads import text_with_line
+from tf2verify.diagnosis.patterns.numbers.known_values import is_number
+from tf2verify.diagnosis.patterns.operations.reads import text_with_line
 from tf2verify.diagnosis.proposals.code_lines import (
   Line,
   Proposal,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
 from tf2verify.relation.operations.op_pairs import is_backward
 

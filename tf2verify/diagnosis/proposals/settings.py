@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.draws import drawn_otherwise
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
-from tf2verify.diagnosis.patterns.slices import Slice, moved_by_one, other_end, slice_of
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.operations.draws import drawn_otherwise
+from tf2verify.diagnosis.patterns.operations.op_text import SHAPING, op_text, value_text
+from tf2verify.diagnosis.patterns.operations.slices import Slice, moved_by_one, other_end, slice_of
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, gathers
 from tf2verify.diagnosis.proposals.draws import other_draws
 from tf2verify.diagnosis.proposals.insertions import (

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.known_values import known_value
+from tf2verify.diagnosis.patterns.numbers.known_values import known_value
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, OpGraph
 from tf2verify.relation.operations.op_pairs import is_backward

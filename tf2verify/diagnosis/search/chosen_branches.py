@@ -10,7 +10,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.tensors.regions import Region
 from tf2verify.diagnosis.edits.mistakes import Mistake
-from tf2verify.diagnosis.patterns.reads import text_with_line
+from tf2verify.diagnosis.patterns.operations.reads import text_with_line
 from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.op_graph import OpGraph, TensorKey

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
-from tf2verify.diagnosis.patterns.reads import tensor_text
+from tf2verify.diagnosis.patterns.operations.reads import tensor_text
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.op_graph import INPUT, OpGraph

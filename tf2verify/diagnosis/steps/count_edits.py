@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.proposals.insertions import insertions

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
 from tf2verify.diagnosis.places.like_in_tf1 import like_in_tf1
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal

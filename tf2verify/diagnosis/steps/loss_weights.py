@@ -13,8 +13,8 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque
 from tf2verify.diagnosis.divergence.tensors.variable_views import variable_views
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.diagnosis.proposals.insertions import insertions

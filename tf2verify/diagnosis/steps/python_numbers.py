@@ -12,8 +12,8 @@ import numpy as np
 
 from tf2verify.diagnosis.edits.corrections import correction
 from tf2verify.diagnosis.edits.mistakes import Mistake
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.operations.op_text import value_text
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.steps.ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference

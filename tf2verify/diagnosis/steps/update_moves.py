@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.op_text import op_text
+from tf2verify.diagnosis.patterns.operations.op_text import op_text
 from tf2verify.diagnosis.proposals.code_lines import gathers
 from tf2verify.diagnosis.steps.update_part import Rewired, UpdatePart, Wiring
 from tf2verify.records.op_graph import CONSTANT, VARIABLE, OpGraph, TensorKey

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.records.wording import number_text

@@ -5,7 +5,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.gradient_paths import own_gradients
+from tf2verify.diagnosis.patterns.operations.gradient_paths import own_gradients
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.records.wording import number_text
 from tf2verify.relation.operations.gradient_names import is_of_gradient
