@@ -34,7 +34,7 @@ from tf2verify.stages.training.clipping_trials import (
 )
 from tf2verify.stages.training.paces import Paces
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
-from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
+from tf2verify.stages.training.reset_elements import Held, all_elements, reset_elements, with_held
 from tf2verify.stages.training.shared_arrays import with_shared
 from tf2verify.stages.training.step_quantities import RATES, Steps
 from tf2verify.stages.training.told_losses import Told
@@ -95,7 +95,8 @@ class BothSides:
       The steps so far.
     """
     if len(self._taken) > 1:
-      self._taken[-2] = _without_arrays(self._taken[-2])
+      one, other = self._taken[-2]
+      self._taken[-2] = one.without_arrays(), other.without_arrays()
     if self._taken:
       one, other = (step.as_start_of_next() for step in self._taken[-1])
       one, other = steps_set_aside(one, with_shared(one, other, self._pairs))
@@ -149,9 +150,10 @@ class BothSides:
     Returns:
       The steps so far; and the same, of the last one losses and learning rates alone.
     """
-    self._taken.append(self._both_take())
+    one, other = self._both_take()
+    self._taken.append((one, other))
     whole = self.so_far()
-    self._taken[-1] = _without_arrays(self._taken[-1])
+    self._taken[-1] = one.without_arrays(), other.without_arrays()
     return whole, self.so_far()
 
   def take_with(self, change: Change) -> Steps:
@@ -330,7 +332,10 @@ class BothSides:
     reference, port = self._sides
     found = factors_of(self.so_far())
     if change is not None:
+      # Each of these steps may lead the sides apart, and the gradients of the next are to agree.
+      self._align()
       others = factors_of(self.take_with(change))
+      self._align()
       found, change = (others, change) if have_same_zeros(others, found) else (found, None)
     tf1, tf2 = found or (None, None)
     ports = {other for one, other in self._pairs if one in left_out}
@@ -340,6 +345,11 @@ class BothSides:
       lambda: without_some(port.try_clipping(tf2, change), ports),
       self._pairs if found else None,
     )
+
+  def _align(self) -> None:
+    """Gives the port the values of the reference after the last step, as far as they are known."""
+    last, _ = self._beyond or self._taken[-1]
+    self._sides[1].hold(all_elements(last, self._pairs))
 
   def clip_beyond(self) -> Clip | None:
     """Returns how the port clips larger gradients, tried after the last step."""
@@ -387,8 +397,3 @@ class BothSides:
     before = self._with_shadows(port.slots_before)
     tf2 = dataclasses.replace(port, steps=others, slots_before=before)
     return self.beside(tf1, tf2)
-
-
-def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:
-  one, other = taken
-  return one.without_arrays(), other.without_arrays()

@@ -8,13 +8,14 @@ the other rows alone, Adam moves them on. One more step, of the first examples a
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import norm
+from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.wording import listed
 from tf2verify.sides import loss_function
@@ -60,9 +61,10 @@ class OtherRows:
   change: Change | None = None
   apart: tuple[str, ...] = ()
 
-  def blind_spots(self) -> list[str]:
-    """Returns what to say of such a step."""
-    return [_REPEATED.format(listed(self.apart, _SHOWN))] if self.apart else []
+  def blind_spots(self, differences: Iterable[Difference]) -> list[str]:
+    """Returns what to say of such a step, if no difference in clipping explains it."""
+    clips = any(difference.aspect is Aspect.CLIPPING for difference in differences)
+    return [_REPEATED.format(listed(self.apart, _SHOWN))] if self.apart and not clips else []
 
 
 # By whether TF1, and the port, moves rows on that the batch does not look up.

@@ -53,6 +53,18 @@ def reset_elements(
   return found
 
 
+def all_elements(tf1: TrainingStep, pairs: Sequence[tuple[str, str]]) -> dict[str, ResetElements]:
+  """Returns all values after a step that are known whole, so that both sides go on from the same.
+
+  Args:
+    tf1: the step of the reference.
+    pairs: variable names of tf1 and tf2.
+  """
+  known = [record for record in tf1.variables if isinstance(record.value, np.ndarray)]
+  whole = {record.name: np.ones(np.shape(record.value), bool) for record in known}
+  return reset_elements(whole, tf1, pairs)
+
+
 def with_held(step: TrainingStep, held: Held) -> TrainingStep:
   """Returns a step of the port with elements as the next step finds them."""
   variables = tuple(

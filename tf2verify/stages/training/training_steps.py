@@ -161,10 +161,11 @@ class _Judge:
       # Before a step on other examples: what a batch norm makes of one example alone is rounding.
       small = small_gradients(self._both, left)
       rows = compare_rows(case, self._both, run.inputs, left, comparison, small)
-      comparison.blind_spots += [*small, *rows.blind_spots()]
+      comparison.blind_spots += small
     comparison.blind_spots += blind_spots(self._looked_at, later.of_unknown_rates)
     known = self._clipping, comparison, self._inside
     tried = [] if parted else self._both.try_clipping(*known, rows.change)
+    comparison.blind_spots += rows.blind_spots(comparison.differences)
     tried += self._rounding.notes
     counts, proven = ((), None) if parted else self._proven(comparison)
     later = later.also(counts)
