@@ -23,8 +23,8 @@ import numpy as np
 from examples.inception_v3.equivalence_test import InceptionV3Case
 from examples.resnet_v2.equivalence_test import ResnetV2Case
 from tf2verify.case import EquivalenceCase, new_ladder
+from tf2verify.diagnosis.divergence.effects.narrowing import Narrowing
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
-from tf2verify.diagnosis.divergence.narrowing import Narrowing
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.op_graph import TARGET

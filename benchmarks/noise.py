@@ -32,7 +32,7 @@ from tf2verify.errors import NotApplicable
 from tf2verify.numerics.noise import RUNS, Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.relation.alignment import Alignment, align
+from tf2verify.relation.names.alignment import Alignment, align
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf1 import session_runs
 from tf2verify.sides.tf1.graph import Tf1Graph

@@ -8,7 +8,8 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests import console
-from tf2verify.commands import cli, conversion_reading
+from tf2verify.commands import cli
+from tf2verify.commands.conversion import reading
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 
 _CASES = """
@@ -192,7 +193,7 @@ class ConvertTest(CommandTestCase):
     ('layer.no_such_method({path})', "has no attribute 'no_such_method'"),
   )
   def test_lines_that_read_nothing_are_not_printed(self, line, words):
-    with mock.patch.object(conversion_reading, '_alternatives', return_value=[(line,)]):
+    with mock.patch.object(reading, '_alternatives', return_value=[(line,)]):
       status, said, _ = self._convert('RightCase', self.write(kernel=KERNEL, bias=BIAS))
     self.assertEqual(status, 1, said)
     self.assertIn('what was written cannot be read back', said)

@@ -12,9 +12,10 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from tests import console
-from tf2verify.commands import cli, new_case, tf1_contrib, tf1_installed
-from tf2verify.commands.tf1_replacements import replacements_of
-from tf2verify.commands.tf1_source import read_source
+from tf2verify.commands import cli, new_case
+from tf2verify.commands.tf1_code import contrib, installed
+from tf2verify.commands.tf1_code.replacements import replacements_of
+from tf2verify.commands.tf1_code.source import read_source
 from tf2verify.errors import UsageError
 
 _NET = """
@@ -161,7 +162,7 @@ class ImportsTest(_FilesTest):
       'from tf_slim import add_arg_scope',
     ),
     ('from tensorflow.contrib.rnn import GRUCell as G', 'G = tf.nn.rnn_cell.GRUCell'),
-    ('from tensorflow.contrib.seq2seq.python import ops', tf1_contrib.RECORD),
+    ('from tensorflow.contrib.seq2seq.python import ops', contrib.RECORD),
     ('from tensorflow.contrib.slim import *', 'from tf_slim import *'),
     (
       'from tensorflow.contrib.layers import *',
@@ -171,7 +172,7 @@ class ImportsTest(_FilesTest):
       'from tensorflow.contrib.rnn import *',
       'LSTMCell = tf.nn.rnn_cell.LSTMCell (the names that are used here)',
     ),
-    ('from tensorflow.contrib.crf import *', tf1_contrib.RECORD),
+    ('from tensorflow.contrib.crf import *', contrib.RECORD),
     (
       'import tensorflow.contrib.slim as slim, numpy as np',
       'import tf_slim as slim; import numpy as np',
@@ -186,7 +187,7 @@ class ImportsTest(_FilesTest):
       'from tensorflow.models.rnn import rnn_cell',
       'rnn_cell = tf.nn.rnn_cell, after import tensorflow.compat.v1 as tf',
     ),
-    ('from tensorflow.models.rnn.ptb import reader', tf1_contrib.RECORD),
+    ('from tensorflow.models.rnn.ptb import reader', contrib.RECORD),
   )
   def test_where_imports_are_now(self, code, advice):
     text = 'def net(x):\n  return fully_connected(flatten(x), LSTMCell, tf.log(x))\n'
@@ -205,9 +206,9 @@ class ImportsTest(_FilesTest):
     self.assertEmpty(self._advice(f'{code}\ndef net(x):\n  return x\n'))
 
   def test_nothing_is_said_to_be_gone_if_tensorflow_is_not_found(self):
-    with mock.patch.object(tf1_installed.importlib.machinery.PathFinder, 'find_spec') as found:
+    with mock.patch.object(installed.importlib.machinery.PathFinder, 'find_spec') as found:
       found.return_value = None
-      self.assertTrue(tf1_installed.is_there.__wrapped__('tensorflow.placeholder'))
+      self.assertTrue(installed.is_there.__wrapped__('tensorflow.placeholder'))
 
   def test_nets_have_to_be_imported(self):
     found = self._advice("""
@@ -220,7 +221,7 @@ class ImportsTest(_FilesTest):
     self.assertNotIn('slim.flatten', found)
 
   def test_modules_of_tf_slim_are_there(self):
-    for folder, names in tf1_contrib.FILES.items():
+    for folder, names in contrib.FILES.items():
       for name in names:
         with self.subTest(name):
           importlib.import_module(f'{folder}.{name}')

@@ -8,9 +8,9 @@ from absl.testing import absltest, parameterized
 
 from tests import console
 from tf2verify.commands import cli, new_case
-from tf2verify.commands.tf1_inputs import inputs_of
-from tf2verify.commands.tf1_replacements import replacements_of
-from tf2verify.commands.tf1_source import read_source
+from tf2verify.commands.tf1_code.inputs import inputs_of
+from tf2verify.commands.tf1_code.replacements import replacements_of
+from tf2verify.commands.tf1_code.source import read_source
 from tf2verify.errors import UsageError
 
 _INHERITED = """

@@ -16,11 +16,12 @@ import tf_slim
 from absl.testing import absltest, parameterized
 
 from tests import console
-from tf2verify.commands import cli, new_case, tf1_contrib
-from tf2verify.commands.tf1_inputs import inputs_of
-from tf2verify.commands.tf1_replacements import replacements_of
-from tf2verify.commands.tf1_source import read_source
-from tf2verify.commands.tf1_training import optional_hooks_of
+from tf2verify.commands import cli, new_case
+from tf2verify.commands.tf1_code import contrib
+from tf2verify.commands.tf1_code.inputs import inputs_of
+from tf2verify.commands.tf1_code.replacements import replacements_of
+from tf2verify.commands.tf1_code.source import read_source
+from tf2verify.commands.tf1_code.training import optional_hooks_of
 from tf2verify.errors import UsageError
 
 _OLD = """
@@ -392,8 +393,8 @@ class NewCaseTest(parameterized.TestCase):
         (5, 'from tf_slim import arg_scope'),
         (6, 'GRUCell = tf.nn.rnn_cell.GRUCell'),
         (7, 'import tf_slim as slim'),
-        (10, tf1_contrib.RECORD[:50]),
-        (11, tf1_contrib.RECORD[:50]),
+        (10, contrib.RECORD[:50]),
+        (11, contrib.RECORD[:50]),
         (11, 'tf.nn.static_rnn'),
         (12, 'tf.train.get_or_create_global_step'),
         (13, 'tf_slim.xavier_initializer (import tf_slim)'),
@@ -401,7 +402,7 @@ class NewCaseTest(parameterized.TestCase):
     )
 
   def test_the_places_of_contrib_are_there(self):
-    for names in tf1_contrib.PLACES.values():
+    for names in contrib.PLACES.values():
       for name, place in names.items():
         with self.subTest(name):
           found = {'tf': tf.compat.v1, 'tf_slim': tf_slim}

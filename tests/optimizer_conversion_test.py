@@ -14,7 +14,7 @@ import tf2verify
 from examples.keras3_ranker import equivalence_test, model
 from tests import console
 from tests.conversion_test import CommandTestCase
-from tf2verify.commands import conversion
+from tf2verify.commands.conversion import to_port
 from tf2verify.numerics.tolerance import VALUE_TOLERANCES
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
@@ -282,8 +282,8 @@ class OptimizerTest(CommandTestCase):
       comparison.tensors(key, np.full(2, 1e-9, 'f4'), np.full(2, 2e-9, 'f4'), VALUE_TOLERANCES)
       return steps(*arguments)
 
-    steps = conversion.check_steps
-    with mock.patch.object(conversion, 'check_steps', undecided):
+    steps = to_port.check_steps
+    with mock.patch.object(to_port, 'check_steps', undecided):
       status, said, _ = self._net('NetCase', 'net')
     self.assertEqual(status, 0, said)
     self.assertIn('  blind spot: planted\n', said)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
   from tf2verify.records.verdict import CaseVerdict, StageVerdict
   from tf2verify.reference.fill_values import distinct_values
   from tf2verify.reference.inputs import normal_inputs
-  from tf2verify.relation.map_entry import MapEntry
+  from tf2verify.relation.layouts.map_entry import MapEntry
   from tf2verify.relation.variable_map import VariableMap
   from tf2verify.selection import all_stages_except
   from tf2verify.sides.process.randomness import random_tool
@@ -65,7 +65,7 @@ __all__ = [
 _HOMES = {
   'CaseVerdict': 'tf2verify.records.verdict',
   'EquivalenceCase': 'tf2verify.case',
-  'MapEntry': 'tf2verify.relation.map_entry',
+  'MapEntry': 'tf2verify.relation.layouts.map_entry',
   'Resources': 'tf2verify.records.resources',
   'StageVerdict': 'tf2verify.records.verdict',
   'Status': 'tf2verify.records.status',

@@ -6,8 +6,8 @@ from absl.testing import absltest
 
 from tests.diagnosis.rules_test import difference, source
 from tf2verify.diagnosis import tested_causes
+from tf2verify.diagnosis.edits.mistakes import Found, Mistake
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.sides.graphs.repairs import Repair

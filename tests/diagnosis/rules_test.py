@@ -10,7 +10,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import HandMade
-from tests.diagnosis.patterns.lstm_cells_test import cell
+from tests.diagnosis.patterns.operations.lstm_cells_test import cell
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import (
   FailedStage,

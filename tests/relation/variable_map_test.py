@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from tf2verify.errors import VariableMapError
 from tf2verify.relation import variable_map_file
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.map_entry import MapEntry
 from tf2verify.relation.variable_map import VariableMap
 
 _FC = MapEntry(('fc6/weights',), ('fc1/kernel',), 'h w i o -> (h w i) o', {'h': 2, 'w': 3, 'i': 4})

@@ -3,6 +3,7 @@
 import ast
 import functools
 import graphlib
+import itertools
 import os
 
 from absl.testing import absltest
@@ -36,8 +37,20 @@ _LAYERS = (
   ('__init__',),
   ('__main__',),
 )
-# The same for the folders of a layer; '' stands for the modules beside them.
+# The same for the folders of a layer, or of a folder in it; '' stands for the modules beside them.
 _WITHIN = {
+  'relation': (
+    ('names', 'operations'),
+    ('layouts',),
+    ('derivation', 'proof'),
+    ('',),
+  ),
+  'relation/proof': (
+    ('normal_forms',),
+    ('rules',),
+    ('',),
+    ('differences',),
+  ),
   'sides': (
     ('process',),
     ('graphs',),
@@ -53,6 +66,21 @@ _WITHIN = {
     ('divergence',),
     ('patterns',),
     ('rules',),
+    ('places', 'proposals'),
+    ('edits',),
+    ('gradients', 'steps'),
+    ('search',),
+    ('',),
+  ),
+  'diagnosis/divergence': (
+    ('tensors',),
+    ('judging',),
+    ('',),
+    ('effects',),
+  ),
+  'diagnosis/patterns': (
+    ('numbers',),
+    ('operations',),
     ('',),
   ),
   'stages': (
@@ -61,6 +89,10 @@ _WITHIN = {
     ('passes',),
     ('experiments',),
     ('losses', 'training', 'checkpoints', 'modes', 'repetition'),
+  ),
+  'commands': (
+    ('conversion', 'tf1_code'),
+    ('',),
   ),
 }
 _MAY_NAME_TENSORFLOW = ('reference', 'sides', 'environment', 'tensorflow_internals')
@@ -154,16 +186,17 @@ class LayeringTest(absltest.TestCase):
 
   def test_no_folder_of_a_layer_imports_a_higher_one(self):
     wrong = []
-    for path, layer in _modules():
-      here = os.path.relpath(path, _PACKAGE).split(os.sep)[1:]
-      if layer not in _WITHIN or here == ['__init__.py']:  # the registry of stages
+    for (path, _), layer in itertools.product(_modules(), _WITHIN):
+      here = os.path.relpath(path, os.path.join(_PACKAGE, layer)).split(os.sep)
+      if here[0] == os.pardir or here == ['__init__.py']:  # the registry of stages
         continue
       rank = {name: n for n, names in enumerate(_WITHIN[layer]) for name in names}
       folder = here[0] if len(here) > 1 else ''
+      prefix = f'tf2verify.{layer.replace("/", ".")}.'
       for name, line in _imports(path):
-        parts = name.split('.')
-        if parts[:2] == ['tf2verify', layer]:
-          target = parts[2] if parts[2] in rank else ''
+        if name.startswith(prefix):
+          inside = name.removeprefix(prefix).split('.')[0]
+          target = inside if inside in rank else ''
           if target != folder and rank[target] >= rank[folder]:
             wrong.append(f'{os.path.relpath(path, _ROOT)}:{line} imports {name}')
     self.assertEqual(wrong, [])

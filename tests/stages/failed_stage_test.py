@@ -11,7 +11,7 @@ import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tests.stages.first_failure import climbed_to_failure
-from tf2verify.diagnosis import looking
+from tf2verify.diagnosis.places import looking
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.sides.graphs import unrolled_loops
 from tf2verify.sides.graphs.repairs import GivenValue, Repair
@@ -496,7 +496,7 @@ class NeverRaisesTest(absltest.TestCase):
 
   def test_little_memory_gives_the_same_diagnosis(self):
     first, _ = _diagnosis(self.Case)
-    with unittest.mock.patch('tf2verify.diagnosis.divergence.portions._PORTION_BYTES', 1):
+    with unittest.mock.patch('tf2verify.diagnosis.divergence.tensors.portions._PORTION_BYTES', 1):
       second, _ = _diagnosis(self.Case)
     self.assertEqual(first.sources, second.sources)
 

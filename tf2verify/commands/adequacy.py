@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tf2verify.case import EquivalenceCase, new_ladder
-from tf2verify.diagnosis.divergence import survival
+from tf2verify.diagnosis.divergence.effects import survival
 from tf2verify.errors import CaseDefinitionError, LayerError, UsageError
 from tf2verify.records.adequacy import AdequacyReport, ByProof, Fate, FaultOutcome
 from tf2verify.records.difference import Difference

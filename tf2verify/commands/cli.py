@@ -230,9 +230,9 @@ def _quietly(found: FoundCase, progress: StageProgress) -> Iterator[None]:
 
 
 def _convert(arguments: argparse.Namespace) -> int:
-  from tf2verify.commands.conversion import convert
-  from tf2verify.commands.conversion_target import target_of
-  from tf2verify.commands.conversion_to_tf1 import convert_to_tf1
+  from tf2verify.commands.conversion.target import target_of
+  from tf2verify.commands.conversion.to_port import convert
+  from tf2verify.commands.conversion.to_tf1 import convert_to_tf1
   from tf2verify.report import terminal
 
   if arguments.to_tf1 is not None and arguments.ema:

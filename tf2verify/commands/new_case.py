@@ -5,12 +5,12 @@ import shlex
 import textwrap
 from collections.abc import Sequence
 
-from tf2verify.commands.tf1_inputs import Input, inputs_of
-from tf2verify.commands.tf1_modules import can_be_written, shown_file
-from tf2verify.commands.tf1_replacements import Replacement, replacements_of
-from tf2verify.commands.tf1_shapes import placeholders_inside
-from tf2verify.commands.tf1_source import Parameter, Tf1Source, read_source
-from tf2verify.commands.tf1_training import called_by_hooks, optional_hooks_of
+from tf2verify.commands.tf1_code.inputs import Input, inputs_of
+from tf2verify.commands.tf1_code.modules import can_be_written, shown_file
+from tf2verify.commands.tf1_code.replacements import Replacement, replacements_of
+from tf2verify.commands.tf1_code.shapes import placeholders_inside
+from tf2verify.commands.tf1_code.source import Parameter, Tf1Source, read_source
+from tf2verify.commands.tf1_code.training import called_by_hooks, optional_hooks_of
 from tf2verify.environment.case_files import shown_path
 from tf2verify.errors import UsageError
 from tf2verify.hooks import PLACEHOLDER

@@ -4,10 +4,9 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
-from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.causes import causes_of
-from tf2verify.diagnosis.divergence.loop_ends import loop_ends
-from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.effects.loop_ends import loop_ends
+from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.experimenting import (
   EXPLAIN_THEMSELVES,
@@ -15,10 +14,12 @@ from tf2verify.diagnosis.experimenting import (
   with_later_mistakes,
 )
 from tf2verify.diagnosis.gradient_causes import gradient_causes
-from tf2verify.diagnosis.gradient_repairing import GradientRepairing
-from tf2verify.diagnosis.looking import TARGET_OF, Looking, targets_of
-from tf2verify.diagnosis.patterns.states import state_evidence
-from tf2verify.diagnosis.places import (
+from tf2verify.diagnosis.gradients.repairing import GradientRepairing
+from tf2verify.diagnosis.gradients.step_stops import step_stops
+from tf2verify.diagnosis.patterns.numbers.states import state_evidence
+from tf2verify.diagnosis.places.bench import Bench
+from tf2verify.diagnosis.places.looking import TARGET_OF, Looking, targets_of
+from tf2verify.diagnosis.places.source_records import (
   MOST_SOURCES,
   VariableLines,
   initial_value_sources,
@@ -26,8 +27,7 @@ from tf2verify.diagnosis.places import (
   stopped_sources,
 )
 from tf2verify.diagnosis.proven_numbers import leaves_nothing, proven_first
-from tf2verify.diagnosis.read_times import read_times
-from tf2verify.diagnosis.step_stops import step_stops
+from tf2verify.diagnosis.steps.read_times import read_times
 from tf2verify.diagnosis.tested_causes import sources_of
 from tf2verify.records.diagnosis import (
   Cause,
@@ -39,7 +39,7 @@ from tf2verify.records.diagnosis import (
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 # What belongs to a variable, and follows from how it is made.
 _OF_VARIABLES = ('regularization loss',)

@@ -4,20 +4,26 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 
-from tf2verify.diagnosis.bench import Bench
-from tf2verify.diagnosis.chosen_branches import chosen_branch
-from tf2verify.diagnosis.each_alone import completed, in_sequence, says_little, with_each_alone
-from tf2verify.diagnosis.edits_in_turn import edits_in_turn
+from tf2verify.diagnosis.edits.mistakes import Found, Mistake
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.joined_gradients import joined_gradients
-from tf2verify.diagnosis.line_edits import line_edits, step_edits
-from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.diagnosis.missing_rounds import missing_round
-from tf2verify.diagnosis.mistakes import Found, Mistake
-from tf2verify.diagnosis.patterns.op_text import only_shapes
+from tf2verify.diagnosis.patterns.operations.op_text import only_shapes
+from tf2verify.diagnosis.places.bench import Bench
+from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.diagnosis.proven_numbers import joined_by_proof
-from tf2verify.diagnosis.python_numbers import python_number_edits
-from tf2verify.diagnosis.repairing import Repairing
+from tf2verify.diagnosis.search.chosen_branches import chosen_branch
+from tf2verify.diagnosis.search.each_alone import (
+  completed,
+  in_sequence,
+  says_little,
+  with_each_alone,
+)
+from tf2verify.diagnosis.search.edits_in_turn import edits_in_turn
+from tf2verify.diagnosis.search.joined_gradients import joined_gradients
+from tf2verify.diagnosis.search.line_edits import line_edits, step_edits
+from tf2verify.diagnosis.search.missing_rounds import missing_round
+from tf2verify.diagnosis.search.repairing import Repairing
+from tf2verify.diagnosis.search.unread_inputs import unread_inputs
+from tf2verify.diagnosis.steps.python_numbers import python_number_edits
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
   joined_by_rules,
@@ -27,7 +33,6 @@ from tf2verify.diagnosis.tested_causes import (
   tested_sources,
   with_others,
 )
-from tf2verify.diagnosis.unread_inputs import unread_inputs
 from tf2verify.records.diagnosis import (
   BY_EXPERIMENT,
   Cause,

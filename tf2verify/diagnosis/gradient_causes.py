@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
-from tf2verify.diagnosis.edit_texts import edit_text
+from tf2verify.diagnosis.edits.edit_texts import edit_text
+from tf2verify.diagnosis.edits.mistakes import Found, Mistake
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.tested_causes import with_headline
 from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, GraphAspect, GraphDifference
 

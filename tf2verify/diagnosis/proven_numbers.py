@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Collection, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.edits.mistakes import Found, Mistake
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.op_graph import TARGET
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.edits.mistakes import Found, Mistake
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
-from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.named_numbers import says
 from tf2verify.diagnosis.proven_numbers import proven_cause_at
 from tf2verify.records.diagnosis import BY_EXPERIMENT, OF_STARTS, Cause, Source

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of
-from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.divergence.tensors.sources import InspectableRun
 from tf2verify.diagnosis.evidence.variation import OtherVersion
 from tf2verify.numerics.agreement import agreement
 from tf2verify.numerics.sampling import Views

@@ -11,7 +11,7 @@ import numpy as np
 from tf2verify.errors import VariableMapError
 from tf2verify.records.wording import listed
 from tf2verify.relation import variable_map_file
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.map_entry import MapEntry
 
 _Shape = tuple[int | None, ...]
 _SHOWN = 5

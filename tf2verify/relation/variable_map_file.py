@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tf2verify.errors import VariableMapError
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.map_entry import MapEntry
 
 Only = tuple[tuple[str, str], ...]
 Parsed = tuple[tuple[MapEntry, ...], Only, Only]

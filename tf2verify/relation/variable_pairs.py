@@ -7,8 +7,8 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.wording import listed
-from tf2verify.relation.layouts import layout_of
-from tf2verify.relation.roles import owner
+from tf2verify.relation.layouts.variable_layouts import layout_of
+from tf2verify.relation.names.roles import owner
 
 VARIABLE = 'variable'
 # No variable of one of these names serves as another of them.

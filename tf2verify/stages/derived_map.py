@@ -13,9 +13,9 @@ from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.records.wording import listed
-from tf2verify.relation.declared_pairs import with_declared
-from tf2verify.relation.interchangeable import exchanged, exchanges
-from tf2verify.relation.map_derivation import derive
+from tf2verify.relation.derivation.declared_pairs import with_declared
+from tf2verify.relation.derivation.map_derivation import derive
+from tf2verify.relation.layouts.interchangeable import exchanged, exchanges
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.unrolled_loops import LOOPS
 from tf2verify.sides.side import Declaration, Inventory, RunSpec

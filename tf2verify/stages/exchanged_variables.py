@@ -8,8 +8,8 @@ import numpy as np
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.wording import listed
-from tf2verify.relation.layouts import Layouts
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.map_entry import MapEntry
+from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.stages.derived_map import derived_map
 from tf2verify.stages.map_found import DerivedMap

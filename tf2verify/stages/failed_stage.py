@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.diagnose import diagnose
-from tf2verify.diagnosis.places import VariableLines
+from tf2verify.diagnosis.places.bench import Bench
+from tf2verify.diagnosis.places.source_records import VariableLines
 from tf2verify.diagnosis.versions import with_versions
 from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable, Tf2VerifyError

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from tf2verify.errors import NotApplicable
-from tf2verify.relation.interchangeable import Exchange
+from tf2verify.relation.layouts.interchangeable import Exchange
 from tf2verify.stages import orders
 from tf2verify.stages.pairing import interchanged
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tf2verify.records.wording import listed
-from tf2verify.relation.derivation import Derivation
-from tf2verify.relation.flattened_rows import order_of_rows
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.derivation.flattened_rows import order_of_rows
+from tf2verify.relation.derivation.result import Derivation
+from tf2verify.relation.layouts.map_entry import MapEntry
 
 _SHOWN = 8
 

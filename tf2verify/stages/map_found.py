@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf2verify.relation.interchangeable import Exchange
+from tf2verify.relation.layouts.interchangeable import Exchange
 from tf2verify.relation.variable_map import VariableMap
 
 

@@ -10,13 +10,13 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.same_numbers import are_same
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
-from tf2verify.relation import flattened_rows
-from tf2verify.relation.derivation import Derivation
-from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.name_contradictions import by_name
-from tf2verify.relation.named_exchanges import named_exchanges
-from tf2verify.relation.part_activations import order_of_parts
-from tf2verify.relation.roles import telling_words
+from tf2verify.relation.derivation import flattened_rows
+from tf2verify.relation.derivation.name_contradictions import by_name
+from tf2verify.relation.derivation.named_exchanges import named_exchanges
+from tf2verify.relation.derivation.part_activations import order_of_parts
+from tf2verify.relation.derivation.result import Derivation
+from tf2verify.relation.layouts.map_entry import MapEntry
+from tf2verify.relation.names.roles import telling_words
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Inventory, RunSpec

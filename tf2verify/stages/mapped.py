@@ -8,9 +8,9 @@ from typing import Any
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import VariableRecord
-from tf2verify.relation.alignment import Alignment
-from tf2verify.relation.layouts import Group, Layouts, VariableLayout
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.map_entry import MapEntry
+from tf2verify.relation.layouts.variable_layouts import Group, Layouts, VariableLayout
+from tf2verify.relation.names.alignment import Alignment
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.side import Declaration, Inventory
 

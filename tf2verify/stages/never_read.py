@@ -5,8 +5,8 @@ import dataclasses
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.records.wording import listed
-from tf2verify.relation.layouts import Layouts
-from tf2verify.relation.variables_read import variables_read
+from tf2verify.relation.layouts.variable_layouts import Layouts
+from tf2verify.relation.operations.variables_read import variables_read
 from tf2verify.stages.stage import CaseUnderTest
 
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableRecord
-from tf2verify.relation.alignment import Alignment, align
-from tf2verify.relation.forced_renaming import ForcedRenaming, forced_renaming
-from tf2verify.relation.interchangeable import Exchange, exchanged
-from tf2verify.relation.layouts import Layouts, VariableLayout, layout_of
+from tf2verify.relation.layouts.interchangeable import Exchange, exchanged
+from tf2verify.relation.layouts.variable_layouts import Layouts, VariableLayout, layout_of
 from tf2verify.relation.left_out import declared_reasons
+from tf2verify.relation.names.alignment import Alignment, align
+from tf2verify.relation.names.forced_renaming import ForcedRenaming, forced_renaming
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.effects import Effect
 from tf2verify.sides.side import Declaration, Inventory

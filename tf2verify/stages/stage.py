@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tf2verify.diagnosis.bench import BenchRun
+from tf2verify.diagnosis.places.bench import BenchRun
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause
@@ -18,7 +18,7 @@ from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared, Figure
-from tf2verify.relation.alignment import Alignment
+from tf2verify.relation.names.alignment import Alignment
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.other_sizes import OtherSize
 from tf2verify.sides.side import Declaration, Inventory, RunSpec

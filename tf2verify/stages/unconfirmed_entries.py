@@ -5,8 +5,8 @@ import dataclasses
 from tf2verify.records.diagnosis import Diagnosis, GraphAspect
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph
 from tf2verify.records.wording import listed
-from tf2verify.relation.op_pairs import family
-from tf2verify.relation.variable_uses import MAIN_OPS
+from tf2verify.relation.operations.op_pairs import family
+from tf2verify.relation.operations.variable_uses import MAIN_OPS
 from tf2verify.stages.map_found import DerivedMap
 
 # What a wrong map looks like as well: gates in another order, a constant that is added to a bias.

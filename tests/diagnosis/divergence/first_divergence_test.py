@@ -7,8 +7,9 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import HandMade, both
-from tf2verify.diagnosis.divergence import first_divergence, portions
+from tf2verify.diagnosis.divergence import first_divergence
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.tensors import portions
 
 _RANDOM = np.random.default_rng(0)
 _X = _RANDOM.standard_normal((4, 3)).astype(np.float32)

@@ -6,10 +6,10 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import HandMade, both
-from tf2verify.diagnosis.divergence.regions import region_pair
+from tf2verify.diagnosis.divergence.tensors.regions import region_pair
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.records.diagnosis import GraphAspect
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 
 _X = np.ones((2, 3), np.float32)
 _W = np.ones((3, 3), np.float32)

@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests.relation.proof.traced_functions import related
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.map_entry import MapEntry
 from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.proving import prove
 from tf2verify.sides.graphs.reading import GraphReader, Target

@@ -6,7 +6,7 @@ from absl.testing import absltest
 
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import Inserted, NodeChange
-from tf2verify.relation.op_pairs import Pairing
+from tf2verify.relation.operations.op_pairs import Pairing
 from tf2verify.sides.graphs import repairs as editing
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.repairs import Repair

@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests.relation.proof.traced_functions import related
-from tf2verify.relation.proof.difference_pairs import EXTRA, Unlike
+from tf2verify.relation.proof.differences.pairs import EXTRA, Unlike
 from tf2verify.stages.comparison.made_up_for import is_made_up_for
 
 _X = np.float32([0.5, 1.5])

@@ -10,8 +10,8 @@ from absl.testing import absltest
 
 import tf2verify
 from tests.stages.first_failure import causes_of
-from tf2verify.diagnosis.code_lines import Line
-from tf2verify.diagnosis.kind_proposals import near_kinds
+from tf2verify.diagnosis.proposals.code_lines import Line
+from tf2verify.diagnosis.proposals.kinds import near_kinds
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
 v1 = tf.compat.v1

@@ -9,7 +9,7 @@ from absl.testing import absltest
 
 import tf2verify
 from tests.stages.first_failure import causes_of
-from tf2verify.diagnosis import line_edits
+from tf2verify.diagnosis.search import line_edits
 
 v1 = tf.compat.v1
 _HEADS, _SIZE, _STEPS, _WIDTH = 2, 3, 10, 4

@@ -1,4 +1,4 @@
-"""Tests of tf2verify.diagnosis.gradient_repairing: mistakes that the gradient alone shows."""
+"""Tests of tf2verify.diagnosis.gradients.repairing: mistakes that the gradient alone shows."""
 
 import abc
 import unittest.mock

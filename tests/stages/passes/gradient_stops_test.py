@@ -1,4 +1,4 @@
-"""Tests of tf2verify.diagnosis.gradient_stops: stops of the gradient where no pair is near."""
+"""Tests of tf2verify.diagnosis.gradients.stops: stops of the gradient where no pair is near."""
 
 import abc
 

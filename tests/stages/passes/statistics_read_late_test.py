@@ -6,7 +6,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
-from tf2verify.diagnosis.read_times import RULE
+from tf2verify.diagnosis.steps.read_times import RULE
 
 v1 = tf.compat.v1
 _SHARE = 0.1

@@ -10,7 +10,7 @@ from absl.testing import parameterized
 import tf2verify
 from tests.stages.first_failure import LadderTestCase
 from tf2verify import Status
-from tf2verify.diagnosis.rules.training.later_rates import COUNTS, first_apart, later_rates, told
+from tf2verify.diagnosis.rules.updates.later_rates import COUNTS, first_apart, later_rates, told
 
 v1 = tf.compat.v1
 schedules = keras.optimizers.schedules

@@ -1,4 +1,4 @@
-"""Tests of tf2verify.diagnosis.python_numbers: schedules that Python computes for each step."""
+"""Tests of tf2verify.diagnosis.steps.python_numbers: schedules computed by Python."""
 
 import abc
 

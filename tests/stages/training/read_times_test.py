@@ -9,7 +9,7 @@ from absl.testing import absltest, parameterized
 
 import tf2verify
 from tf2verify.diagnosis import diagnose
-from tf2verify.diagnosis.read_times import RULE
+from tf2verify.diagnosis.steps.read_times import RULE
 
 v1 = tf.compat.v1
 _RATE, _DECAY = 0.1, 0.9

@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import tf2verify
-from tf2verify.diagnosis.step_stops import RULE
+from tf2verify.diagnosis.gradients.step_stops import RULE
 
 v1 = tf.compat.v1
 

@@ -12,31 +12,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.behind_updates import behind_updates
-from tf2verify.diagnosis.divergence.held_otherwise import HeldOtherwise
-from tf2verify.diagnosis.divergence.outputs import can_fetch, read_in_parts, size_arithmetic
-from tf2verify.diagnosis.divergence.portions import Repeats, past_the_first, portions
-from tf2verify.diagnosis.divergence.reach import Reach, is_gone
-from tf2verify.diagnosis.divergence.reassociation import reassociated
-from tf2verify.diagnosis.divergence.region_noise import settled
-from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
-from tf2verify.diagnosis.divergence.settled_gradients import pair_settled_gradients
-from tf2verify.diagnosis.divergence.shared_ends import shared_end
-from tf2verify.diagnosis.divergence.sources import (
+from tf2verify.diagnosis.divergence.judging.behind_updates import behind_updates
+from tf2verify.diagnosis.divergence.judging.held_otherwise import HeldOtherwise
+from tf2verify.diagnosis.divergence.judging.reach import Reach, is_gone
+from tf2verify.diagnosis.divergence.judging.settled_gradients import pair_settled_gradients
+from tf2verify.diagnosis.divergence.judging.shared_ends import shared_end
+from tf2verify.diagnosis.divergence.judging.unjudged import sources_as_they_are
+from tf2verify.diagnosis.divergence.judging.updates import Updates
+from tf2verify.diagnosis.divergence.tensors.outputs import can_fetch, read_in_parts, size_arithmetic
+from tf2verify.diagnosis.divergence.tensors.portions import Repeats, past_the_first, portions
+from tf2verify.diagnosis.divergence.tensors.reassociation import reassociated
+from tf2verify.diagnosis.divergence.tensors.region_noise import settled
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair, region_pair
+from tf2verify.diagnosis.divergence.tensors.sources import (
   FoundSource,
   InspectableRun,
   compared,
   found_source,
   without_echoes,
 )
-from tf2verify.diagnosis.divergence.unjudged import sources_as_they_are
-from tf2verify.diagnosis.divergence.updates import Updates
-from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
-from tf2verify.diagnosis.divergence.variable_views import variable_views
+from tf2verify.diagnosis.divergence.tensors.value_pairs import pair_by_value
+from tf2verify.diagnosis.divergence.tensors.variable_views import variable_views
 from tf2verify.numerics.agreement import IDENTICAL, Agreement
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import TARGET, TensorKey
-from tf2verify.relation.op_pairs import Pairing, is_backward
+from tf2verify.relation.operations.op_pairs import Pairing, is_backward
 
 # Operations run alone in one session.
 _PARTS = 64

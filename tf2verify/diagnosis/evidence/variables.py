@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableCreation, VariableRecord
-from tf2verify.relation.leftover_pairs import scopes_around
-from tf2verify.relation.roles import owner, role
+from tf2verify.relation.derivation.leftover_pairs import scopes_around
+from tf2verify.relation.names.roles import owner, role
 
 
 @dataclasses.dataclass(frozen=True)

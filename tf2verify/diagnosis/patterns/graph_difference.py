@@ -8,33 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
-from tf2verify.diagnosis.patterns.axes import are_same_axes, only_transposes, other_axis
-from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
-from tf2verify.diagnosis.patterns.constant_factors import other_constant
-from tf2verify.diagnosis.patterns.function_labels import relabelled
-from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
-from tf2verify.diagnosis.patterns.known_values import (
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair, region_pair
+from tf2verify.diagnosis.patterns.numbers.constant_factors import other_constant
+from tf2verify.diagnosis.patterns.numbers.known_values import (
   constant_or_number,
   is_number,
   is_of_constants,
   without_numbers,
 )
-from tf2verify.diagnosis.patterns.matching import (
-  both_start,
-  matched_by_type,
-  passed_by,
-  starts_elsewhere,
-)
-from tf2verify.diagnosis.patterns.moved_operations import PlacesElsewhere
-from tf2verify.diagnosis.patterns.normalizations import (
+from tf2verify.diagnosis.patterns.numbers.normalizations import (
   epsilon_before_root,
   epsilon_change,
   epsilons,
   momentum_of,
 )
-from tf2verify.diagnosis.patterns.number_operands import number_operand
-from tf2verify.diagnosis.patterns.op_text import (
+from tf2verify.diagnosis.patterns.numbers.plain_values import plain, same
+from tf2verify.diagnosis.patterns.operations.axes import are_same_axes, only_transposes, other_axis
+from tf2verify.diagnosis.patterns.operations.choices import chosen_from_elsewhere
+from tf2verify.diagnosis.patterns.operations.function_labels import relabelled
+from tf2verify.diagnosis.patterns.operations.gradient_paths import gradient_differences
+from tf2verify.diagnosis.patterns.operations.matching import (
+  both_start,
+  matched_by_type,
+  passed_by,
+  starts_elsewhere,
+)
+from tf2verify.diagnosis.patterns.operations.moved_operations import PlacesElsewhere
+from tf2verify.diagnosis.patterns.operations.number_operands import number_operand
+from tf2verify.diagnosis.patterns.operations.op_text import (
   SHAPING,
   SILENT_ATTRIBUTES,
   only_shapes,
@@ -42,10 +43,12 @@ from tf2verify.diagnosis.patterns.op_text import (
   value_text,
   value_texts,
 )
-from tf2verify.diagnosis.patterns.plain_values import plain, same
-from tf2verify.diagnosis.patterns.reads import brought_in, tensor_text, with_reads
-from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
-from tf2verify.diagnosis.patterns.slices import told_as_slices
+from tf2verify.diagnosis.patterns.operations.reads import brought_in, tensor_text, with_reads
+from tf2verify.diagnosis.patterns.operations.region_numbers import (
+  number_that_differs,
+  takes_elements,
+)
+from tf2verify.diagnosis.patterns.operations.slices import told_as_slices
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
@@ -56,7 +59,7 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
-from tf2verify.relation.op_pairs import Pairing, family
+from tf2verify.relation.operations.op_pairs import Pairing, family
 
 # Of a number that is computed: 1 - 0.999 in float32 is this far from 0.001.
 _OF_COMPUTED = 1e-4

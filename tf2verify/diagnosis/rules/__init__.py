@@ -88,32 +88,32 @@ from tf2verify.diagnosis.rules.losses.unread_weights import unread_weights
 from tf2verify.diagnosis.rules.modes import modes
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.diagnosis.rules.training import inference_mode, losses, parts
-from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
 from tf2verify.diagnosis.rules.training.averages import (
   called_again,
   moving_average,
   paced_otherwise,
 )
-from tf2verify.diagnosis.rules.training.centering import centering
-from tf2verify.diagnosis.rules.training.clipped_slots import clipping_in_slots
-from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps, counted_state
-from tf2verify.diagnosis.rules.training.decays import decayed_variables
-from tf2verify.diagnosis.rules.training.further_settings import further_settings
-from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
-from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
-from tf2verify.diagnosis.rules.training.own_penalties import own_penalty
-from tf2verify.diagnosis.rules.training.own_steps import (
+from tf2verify.diagnosis.rules.training.variances import biased_variance_in_steps
+from tf2verify.diagnosis.rules.updates.amsgrad import amsgrad
+from tf2verify.diagnosis.rules.updates.centering import centering
+from tf2verify.diagnosis.rules.updates.clipped_slots import clipping_in_slots
+from tf2verify.diagnosis.rules.updates.clipping import clipping
+from tf2verify.diagnosis.rules.updates.decays import decayed_variables
+from tf2verify.diagnosis.rules.updates.further_settings import further_settings
+from tf2verify.diagnosis.rules.updates.further_updates import updated_by_another
+from tf2verify.diagnosis.rules.updates.learning_rates import learning_rate
+from tf2verify.diagnosis.rules.updates.own_penalties import own_penalty
+from tf2verify.diagnosis.rules.updates.own_steps import (
   own_clipping,
   own_nesterov,
   own_velocity,
   slot_starts,
 )
-from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
-from tf2verify.diagnosis.rules.training.restarts import kept_slots, restarted_slots
-from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
-from tf2verify.diagnosis.rules.training.variances import biased_variance_in_steps
+from tf2verify.diagnosis.rules.updates.repeated_rows import repeated_rows
+from tf2verify.diagnosis.rules.updates.restarts import kept_slots, restarted_slots
+from tf2verify.diagnosis.rules.updates.settings import beyond_epsilon, optimizer_epsilon
 from tf2verify.diagnosis.rules.variables import creations, leftovers
 from tf2verify.diagnosis.rules.variation import operations
 from tf2verify.records.initial_value import JudgedStart

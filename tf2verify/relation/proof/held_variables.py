@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.relation.axis_patterns import Block
-from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.proof.parts import part_of, turned
-from tf2verify.relation.proof.pieces import concatenated, whole
-from tf2verify.relation.proof.polynomials import total
-from tf2verify.relation.proof.shapes import reshape
-from tf2verify.relation.proof.terms import Shape, Terms, size_of
+from tf2verify.relation.layouts.axis_patterns import Block
+from tf2verify.relation.layouts.map_entry import MapEntry
+from tf2verify.relation.proof.normal_forms.pieces import concatenated, whole
+from tf2verify.relation.proof.normal_forms.polynomials import total
+from tf2verify.relation.proof.normal_forms.shapes import reshape
+from tf2verify.relation.proof.normal_forms.terms import Shape, Terms, size_of
+from tf2verify.relation.proof.rules.parts import part_of, turned
 
 # Dtype and shape.
 Kind = tuple[str, tuple[int | None, ...]]

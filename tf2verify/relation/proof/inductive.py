@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tf2verify.records.op_graph import VARIABLE, OpGraph
+from tf2verify.relation.proof.normal_forms.polynomials import POLYNOMIAL
+from tf2verify.relation.proof.normal_forms.states import Count, Power, State
+from tf2verify.relation.proof.normal_forms.terms import Terms
 from tf2verify.relation.proof.numbering import Numbering, Variables
-from tf2verify.relation.proof.polynomials import POLYNOMIAL
-from tf2verify.relation.proof.states import Count, Power, State
-from tf2verify.relation.proof.terms import Terms
 
 # A power in float32 was formed by as many products as there were steps.
 _ROUNDING = 1e-4

@@ -13,33 +13,33 @@ from tf2verify.records.op_graph import (
   TensorKey,
 )
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.relation.op_pairs import family
-from tf2verify.relation.proof import (
-  arithmetic_rules,
-  contractions,
-  gradient_rules,
-  lists,
-  row_rules,
-  structure_rules,
-  window_rules,
-)
-from tf2verify.relation.proof.folding import folded
+from tf2verify.relation.operations.op_pairs import family
 from tf2verify.relation.proof.held_variables import Held, Kind
-from tf2verify.relation.proof.loops import Compute, Rounds, taken_apart
-from tf2verify.relation.proof.operation import Operation, Rule
-from tf2verify.relation.proof.polynomials import total
-from tf2verify.relation.proof.shapes import reshape
-from tf2verify.relation.proof.sizes import with_shapes
-from tf2verify.relation.proof.states import Multiple, States
-from tf2verify.relation.proof.terms import Terms
+from tf2verify.relation.proof.normal_forms import contractions
+from tf2verify.relation.proof.normal_forms.folding import folded
+from tf2verify.relation.proof.normal_forms.operation import Operation, Rule
+from tf2verify.relation.proof.normal_forms.polynomials import total
+from tf2verify.relation.proof.normal_forms.shapes import reshape
+from tf2verify.relation.proof.normal_forms.sizes import with_shapes
+from tf2verify.relation.proof.normal_forms.states import Multiple, States
+from tf2verify.relation.proof.normal_forms.terms import Terms
+from tf2verify.relation.proof.rules import (
+  arithmetic,
+  gradients,
+  lists,
+  structure,
+  table_rows,
+  windows,
+)
+from tf2verify.relation.proof.rules.loops import Compute, Rounds, taken_apart
 
 RULES: Mapping[str, Rule] = {
-  **arithmetic_rules.RULES,
-  **structure_rules.RULES,
+  **arithmetic.RULES,
+  **structure.RULES,
   **contractions.RULES,
-  **window_rules.RULES,
-  **gradient_rules.RULES,
-  **row_rules.RULES,
+  **windows.RULES,
+  **gradients.RULES,
+  **table_rows.RULES,
 }
 # Attributes that do not change what an operation computes, or that its inputs tell.
 _WITHOUT_EFFECT = frozenset(
@@ -169,7 +169,7 @@ class Numbering:
     """Returns a target as the reference has it: a gradient of rows as that of the whole table."""
     if len(found) == 2 and (rows := self._rows_of(of)) is not None:
       dtype = self._terms.dtype(found[0])
-      dense = row_rules.added_to_rows(self._terms, *found, rows, dtype)
+      dense = table_rows.added_to_rows(self._terms, *found, rows, dtype)
       return found if dense is None else (dense,)
     multiple = self._multiples.get(name)
     shape = self._terms.shape(found[0]) if len(found) == 1 else None

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.proof.held_variables import PairedVariables
-from tf2verify.relation.proof.loops import Rounds
+from tf2verify.relation.proof.normal_forms.polynomials import total
+from tf2verify.relation.proof.normal_forms.states import Multiple, States
+from tf2verify.relation.proof.normal_forms.terms import Terms
 from tf2verify.relation.proof.numbering import Numbering, Variables
-from tf2verify.relation.proof.polynomials import total
-from tf2verify.relation.proof.states import Multiple, States
-from tf2verify.relation.proof.terms import Terms
+from tf2verify.relation.proof.rules.loops import Rounds
 
 _LOSS = 'regularization loss'
 Arguments = Sequence[tuple[str, tuple[int | None, ...] | None]]

@@ -13,7 +13,7 @@ from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, Tens
 from tf2verify.reference.graph_ops import op_name_of, reached
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
-from tf2verify.relation.proof.states import Count
+from tf2verify.relation.proof.normal_forms.states import Count
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides.graphs.inlining import data_inputs
 from tf2verify.sides.graphs.step_run import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
-from tf2verify.relation.gradient_names import differentiated
+from tf2verify.relation.operations.gradient_names import differentiated
 
 SourceOf = Callable[[tf.Operation], SourceLine | None]
 

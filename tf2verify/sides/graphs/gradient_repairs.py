@@ -9,7 +9,7 @@ from typing import Any
 
 from tf2verify.records.op_graph import STOPS, TARGET, OpGraph, TensorKey
 from tf2verify.reference.graph_ops import op_name_of
-from tf2verify.relation.op_pairs import is_backward_name
+from tf2verify.relation.operations.op_pairs import is_backward_name
 from tf2verify.sides.graphs.inlining import data_inputs
 from tf2verify.sides.graphs.new_nodes import new_node
 from tf2verify.sides.graphs.reading import PASSING

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf2verify.records.training import TrainingStep
 from tf2verify.reference.updates import Updates
-from tf2verify.relation.layouts import Layouts
+from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.sides.update_recorder import update_recorder
 
 _CLOSE = 1e-6

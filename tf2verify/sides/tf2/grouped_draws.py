@@ -12,7 +12,7 @@ from tf2verify.errors import UserCodeError
 from tf2verify.numerics.distributions import ValueRange, distribution_behind, points
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.variables import variable_name
-from tf2verify.relation.layouts import Layouts
+from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.sides import side
 from tf2verify.sides.graphs.initial_draws import CODE, InitialDraw, TracedValue, family_of
 from tf2verify.sides.tf2.port import Port, array_of

@@ -21,7 +21,7 @@ from tf2verify.records.observation import (
   TensorRecord,
 )
 from tf2verify.reference.variables import variable_name
-from tf2verify.relation.layouts import Layouts
+from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.dataflow import variables_behind_each
 from tf2verify.sides.graphs.effects import Effect

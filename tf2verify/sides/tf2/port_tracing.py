@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
-from tf2verify.relation.layouts import in_own_layout
+from tf2verify.relation.layouts.variable_layouts import in_own_layout
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
 from tf2verify.sides.graphs.reading import Target, regularization_target

@@ -8,7 +8,7 @@ import numpy as np
 from tf2verify.records.observation import RandomDraw, TensorRecord
 from tf2verify.records.training import Slot
 from tf2verify.reference.variables import static_shape, variable_name
-from tf2verify.relation.layouts import Layouts
+from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides.optimizer_state import SlotVariable
 from tf2verify.sides.side import RunSpec

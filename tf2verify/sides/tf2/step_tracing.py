@@ -11,7 +11,7 @@ from tf2verify.records.observation import SourceLine
 from tf2verify.reference import nests
 from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import variable_name
-from tf2verify.relation.layouts import in_step
+from tf2verify.relation.layouts.variable_layouts import in_step
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides import side
 from tf2verify.sides.graphs.inlining import operation

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.relation.layouts import Layouts
+from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Effect
 from tf2verify.sides.graphs.op_recorder import MAKING

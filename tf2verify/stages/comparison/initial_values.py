@@ -12,7 +12,7 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation
 from tf2verify.records.wording import names_text
-from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.layouts.map_entry import MapEntry
 
 # So many distributions are shown of those that differ alike.
 _SHOWN = 3

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.records.op_graph import OpGraph
-from tf2verify.relation.proof.difference_pairs import Unlike
+from tf2verify.relation.proof.differences.pairs import Unlike
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 

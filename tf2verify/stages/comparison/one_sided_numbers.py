@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.records.wording import number_text
-from tf2verify.relation.gradient_names import is_of_gradient
-from tf2verify.relation.op_pairs import family
+from tf2verify.relation.operations.gradient_names import is_of_gradient
+from tf2verify.relation.operations.op_pairs import family
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.tried_bounds import TriedBounds, drawn_tensors

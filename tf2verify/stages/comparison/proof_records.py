@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
-from tf2verify.relation.proof.difference_pairs import Unlike
+from tf2verify.relation.proof.differences.pairs import Unlike
+from tf2verify.relation.proof.differences.stopped_gradients import stopped_on_one_side
 from tf2verify.relation.proof.proving import Proof, Side
-from tf2verify.relation.proof.stopped_gradients import stopped_on_one_side
 
 _SHOWN = 8
 

@@ -5,15 +5,15 @@ import dataclasses
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from tf2verify.diagnosis.patterns.gradient_paths import own_gradients
+from tf2verify.diagnosis.patterns.operations.gradient_paths import own_gradients
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.proven import GraphDifference, Proven
-from tf2verify.relation.layouts import in_own_layout, in_step
-from tf2verify.relation.proof.difference_pairs import Unlike
-from tf2verify.relation.proof.difference_sizes import unlike_sizes
-from tf2verify.relation.proof.graph_differences import unlike
+from tf2verify.relation.layouts.variable_layouts import in_own_layout, in_step
+from tf2verify.relation.proof.differences.graph_differences import unlike
+from tf2verify.relation.proof.differences.pairs import Unlike
+from tf2verify.relation.proof.differences.sizes import unlike_sizes
 from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates, prove

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.patterns.known_values import is_of_constants
+from tf2verify.diagnosis.patterns.numbers.known_values import is_of_constants
 from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.records.wording import number_text

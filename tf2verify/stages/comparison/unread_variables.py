@@ -15,7 +15,7 @@ import numpy as np
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import TensorRecord
-from tf2verify.relation.variables_read import variables_read
+from tf2verify.relation.operations.variables_read import variables_read
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.comparing import Comparison
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.bench import Left, LookedAt
+from tf2verify.diagnosis.places.bench import Left, LookedAt
 from tf2verify.numerics.relayout import agreement_as_held
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 
-from tf2verify.diagnosis.bench import BenchRun, Judged, Left, LookedAt
+from tf2verify.diagnosis.places.bench import BenchRun, Judged, Left, LookedAt
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.sides.graphs.contents import content

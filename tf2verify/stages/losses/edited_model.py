@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.bench import Left, LookedAt
+from tf2verify.diagnosis.places.bench import Left, LookedAt
 from tf2verify.numerics.agreement import agreement
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause

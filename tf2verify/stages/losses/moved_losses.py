@@ -7,7 +7,7 @@ import numpy as np
 from tf2verify.numerics.arrays import compare_arrays, total
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.tensor_key import TensorKey
-from tf2verify.relation.proof.stopped_gradients import lines_of_stops
+from tf2verify.relation.proof.differences.stopped_gradients import lines_of_stops
 from tf2verify.sides import loss_function
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.comparing import Comparison

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tf2verify.relation.naming_rule import code, naming_rule
+from tf2verify.relation.names.naming_rule import code, naming_rule
 from tf2verify.stages.mapped import layout_text
 from tf2verify.stages.pairing import Pairing
 

@@ -15,11 +15,11 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import UNTRACKED, VariablePair, VariableSummary
 from tf2verify.records.verdict import Compared
 from tf2verify.records.wording import listed
-from tf2verify.relation.alignment import Alignment
-from tf2verify.relation.leftover_pairs import of_parts
-from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
-from tf2verify.relation.renames import RenameSuggestion, rename_suggestions
-from tf2verify.relation.roles import owner
+from tf2verify.relation.derivation.leftover_pairs import of_parts
+from tf2verify.relation.names.alignment import Alignment
+from tf2verify.relation.names.naming_rule import NamingRule, code, naming_rule
+from tf2verify.relation.names.renames import RenameSuggestion, rename_suggestions
+from tf2verify.relation.names.roles import owner
 from tf2verify.relation.variable_pairs import FLOATX, VARIABLE, compare_pairs, described
 from tf2verify.sides.loss_function import leaves_of
 from tf2verify.sides.side import Inventory

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tf2verify.diagnosis.rules.training.later_rates import are_same
+from tf2verify.diagnosis.rules.updates.later_rates import are_same
 from tf2verify.records.training import TrainingStep
 from tf2verify.sides.tf2.schedule_arguments import fitting_arguments
 from tf2verify.sides.tf2.schedules import Schedule

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import Rates
-from tf2verify.diagnosis.rules.training.later_rates import COUNTS, are_same
+from tf2verify.diagnosis.rules.updates.later_rates import COUNTS, are_same
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip
 from tf2verify.numerics.set_aside import release_pages

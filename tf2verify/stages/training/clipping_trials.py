@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
+from tf2verify.diagnosis.rules.updates.clipping import clip_fix, clip_text
 from tf2verify.errors import NotApplicable, Tf2VerifyError
 from tf2verify.numerics.gradient_clips import (
   EACH,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.rules.training.later_rates import COUNTS
+from tf2verify.diagnosis.rules.updates.later_rates import COUNTS
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable

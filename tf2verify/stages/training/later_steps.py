@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.rules.training.counts import RESTING
-from tf2verify.diagnosis.rules.training.later_rates import (
+from tf2verify.diagnosis.rules.updates.later_rates import (
   ATOL,
   COUNTS,
   RTOL,

@@ -15,8 +15,8 @@ from tf2verify.records.proven import Proven
 from tf2verify.records.training import Slot
 from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.inductive import states_of
+from tf2verify.relation.proof.normal_forms.states import Multiple
 from tf2verify.relation.proof.proving import StepStates
-from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.step_run import (
   StepGraph,

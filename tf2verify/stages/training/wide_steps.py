@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.looking import targets_of
+from tf2verify.diagnosis.places.looking import targets_of
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.double_precision import Graphs, Targets, explained

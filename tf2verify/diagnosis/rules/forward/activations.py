@@ -3,7 +3,7 @@
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
 from tf2verify.records.op_graph import OpGraph, OpRecord
-from tf2verify.relation.op_pairs import is_backward
+from tf2verify.relation.operations.op_pairs import is_backward
 
 _LEAKY = 'LeakyRelu'
 ACTIVATIONS = (

@@ -5,7 +5,7 @@ import fnmatch
 from collections.abc import Callable
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence, Standing
-from tf2verify.diagnosis.patterns.windows import WINDOWED
+from tf2verify.diagnosis.patterns.operations.windows import WINDOWED
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.known_values import known_value
+from tf2verify.diagnosis.patterns.numbers.known_values import known_value
 from tf2verify.diagnosis.rules.forward.attributes import BATCH_NORM_MODE, batch_norm_mode_text
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import OpGraph

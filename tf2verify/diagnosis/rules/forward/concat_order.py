@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.arrays import permutation
+from tf2verify.diagnosis.patterns.numbers.arrays import permutation
 from tf2verify.records.diagnosis import Cause, Source
 
 _SHOWN = 8

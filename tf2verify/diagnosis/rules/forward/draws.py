@@ -1,7 +1,7 @@
 """Random numbers that are drawn from another distribution."""
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
-from tf2verify.diagnosis.patterns.draws import Draws, distribution, drawn_otherwise
+from tf2verify.diagnosis.patterns.operations.draws import Draws, distribution, drawn_otherwise
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.observation import SourceLine
 

@@ -1,7 +1,7 @@
 """Explicit padding became SAME, or the other way round."""
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence, Standing
-from tf2verify.diagnosis.patterns.windows import PADS, window_attribute
+from tf2verify.diagnosis.patterns.operations.windows import PADS, window_attribute
 from tf2verify.records.diagnosis import Cause, GraphAspect
 
 _OPERATIONS = (GraphAspect.MISSING, GraphAspect.EXTRA, GraphAspect.REPLACED)

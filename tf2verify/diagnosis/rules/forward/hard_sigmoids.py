@@ -1,7 +1,10 @@
 """Two functions called hard_sigmoid, and gates that have it on one side only."""
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.hard_sigmoids import hard_sigmoid_slopes, plain_sigmoids
+from tf2verify.diagnosis.patterns.operations.hard_sigmoids import (
+  hard_sigmoid_slopes,
+  plain_sigmoids,
+)
 from tf2verify.records.diagnosis import Cause
 
 

@@ -1,7 +1,7 @@
 """The gates of an LSTM: their order, and the forget bias."""
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.lstm_cells import single_cells
+from tf2verify.diagnosis.patterns.operations.lstm_cells import single_cells
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause
 

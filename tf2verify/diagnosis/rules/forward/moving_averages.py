@@ -5,8 +5,11 @@ import math
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, StateEvidence
-from tf2verify.diagnosis.patterns.several_writes import are_of_same_values, lines_of_writes
-from tf2verify.diagnosis.patterns.states import batch_factor
+from tf2verify.diagnosis.patterns.numbers.states import batch_factor
+from tf2verify.diagnosis.patterns.operations.several_writes import (
+  are_of_same_values,
+  lines_of_writes,
+)
 from tf2verify.diagnosis.rules.variances import biased_variance_text
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause

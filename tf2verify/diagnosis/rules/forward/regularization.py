@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, Standing
-from tf2verify.diagnosis.patterns.arrays import constant_factor
+from tf2verify.diagnosis.patterns.numbers.arrays import constant_factor
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause, GraphAspect
 from tf2verify.records.difference import Aspect

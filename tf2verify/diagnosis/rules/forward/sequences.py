@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, LoopEnd
-from tf2verify.diagnosis.patterns.arrays import (
+from tf2verify.diagnosis.patterns.numbers.arrays import (
   differing,
   ends,
   is_zero_where_different,

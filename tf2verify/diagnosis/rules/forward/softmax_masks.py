@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.known_values import known_value, same_everywhere
+from tf2verify.diagnosis.patterns.numbers.known_values import known_value, same_everywhere
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph
 

@@ -3,7 +3,7 @@
 import math
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.arrays import constant_factor
+from tf2verify.diagnosis.patterns.numbers.arrays import constant_factor
 from tf2verify.records.diagnosis import Cause
 
 _HALF = ('float16', 'bfloat16')

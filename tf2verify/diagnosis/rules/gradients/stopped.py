@@ -7,8 +7,8 @@ from tf2verify.records.diagnosis import Cause, GraphDifference
 from tf2verify.records.difference import Aspect
 from tf2verify.records.op_graph import INPUT, STOPS, TARGET, OpGraph, OpRecord
 from tf2verify.reference.graph_ops import reached
-from tf2verify.relation.op_pairs import is_backward
-from tf2verify.relation.proof.stopped_gradients import FLAT
+from tf2verify.relation.operations.op_pairs import is_backward
+from tf2verify.relation.proof.differences.stopped_gradients import FLAT
 
 _GRADIENT, _LOSS_GRADIENT = 'gradient', 'loss gradient'
 _SIDES = ('tf1', 'the port')

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.arrays import Affine, affine
+from tf2verify.diagnosis.patterns.numbers.arrays import Affine, affine
 from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.failed_tensor import FailedTensor

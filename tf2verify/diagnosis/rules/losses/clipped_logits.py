@@ -7,7 +7,7 @@ added to it, or it may be computed of a part of the outputs.
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import OpGraph, TensorKey
 

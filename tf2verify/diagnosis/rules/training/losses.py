@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
-from tf2verify.diagnosis.patterns.arrays import constant_factor
+from tf2verify.diagnosis.patterns.numbers.arrays import constant_factor
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.wording import listed, number_text

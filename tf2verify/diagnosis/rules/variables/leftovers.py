@@ -11,7 +11,7 @@ from tf2verify.diagnosis.evidence.variables import (
 )
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.observation import VariableRecord
-from tf2verify.relation.roles import owner, role
+from tf2verify.relation.names.roles import owner, role
 
 _KERNELS = ('kernel', 'depthwise_kernel', 'pointwise_kernel')
 # The variable of a normalization layer, and the argument that gives or takes it.

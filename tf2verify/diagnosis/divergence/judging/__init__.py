@@ -1,0 +1,1 @@
+"""Which differences are sources: gradients, updates and shapes that agree nevertheless."""

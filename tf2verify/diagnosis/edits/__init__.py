@@ -1,0 +1,1 @@
+"""Edits of the port, each with the mistake that it would correct, and which are needed."""

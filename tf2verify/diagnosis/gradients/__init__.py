@@ -1,0 +1,1 @@
+"""Mistakes that only gradients show: stopped, replaced or passed differently."""

@@ -1,0 +1,1 @@
+"""What values of both sides tell: arrays, constants, states, how they are related."""

@@ -1,0 +1,1 @@
+"""What operations of both sides tell: which ones they are, in which order, what they read."""

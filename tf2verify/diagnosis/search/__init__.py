@@ -1,0 +1,1 @@
+"""The search: which edits, in which order, until the failed stage passes."""

@@ -1,0 +1,1 @@
+"""A variable map, derived from what the variables of both sides do."""

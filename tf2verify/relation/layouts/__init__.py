@@ -1,0 +1,1 @@
+"""How the same elements lie in the variables of either side."""

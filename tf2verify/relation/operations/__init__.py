@@ -1,0 +1,1 @@
+"""Operations of both sides: which one is which, and which variables they read."""

@@ -1,0 +1,1 @@
+"""Where two graphs differ that are not proven to compute the same."""

@@ -1,0 +1,1 @@
+"""Terms: one normal form for every spelling of what an operation computes."""
