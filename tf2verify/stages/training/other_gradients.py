@@ -175,7 +175,7 @@ class _Side:
     """Returns the state of more than one number that the updates of some variables read."""
     part = self._part(names)
     read = {self._graph.ops[n].name for n, _ in part.entering if self._is_variable(n)}
-    return frozenset(one for one in read - set(names) if self._values[one].shape)
+    return frozenset(one for one in read - set(names) if self._values[one].size > 1)
 
   def gradients(self, names: list[str]) -> _Values:
     """Returns the gradients of variables."""
