@@ -24,8 +24,8 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import Factors, factors_of, have_same_zeros
-from tf2verify.stages.training.small_gradients import Left, updates_apart
 from tf2verify.stages.training.step_quantities import Steps, tolerance_for
+from tf2verify.stages.training.updates_apart import Left, updates_apart
 
 QUANTITY = 'update of rows without a gradient'
 _RUN = 'a further step, with the first examples only'
