@@ -117,8 +117,9 @@ def _start(tf1: Found, tf2: Found, pairs: Sequence[StepPair], number: int) -> st
     f'keep {tf1.record.name}, which works in eager mode, or assign {start} to the slot before the '
     'first step'
   )
+  given = tf2.record.setting(argument)
   # What an optimizer of its own starts from need not be what it was given.
-  if tf2.record.setting(argument) is not None and np.isclose(other.flat[0], tf2.form.start(role)):
+  if given is not None and np.isclose(other.flat[0], given):
     fix = f'pass {argument}={start}'
   return (
     f'the accumulated {role} starts at {number_text(other.flat[0])} in {tf2.record.name}, at '
