@@ -208,6 +208,23 @@ class WiringTest(absltest.TestCase):
     [found] = _everything(build, lambda g: build(g, 2))
     self.assertEqual(found.tf2, 'the input (the input)')
 
+  def test_input_from_elsewhere_beside_numbers_that_one_side_packs(self):
+    def build(g, fed=1, packed=False, end=2):
+      x = g.input(_X)
+      parts = [g.op('Exp', 'first', x)]
+      parts.append(g.op('Neg', 'second', parts[0]))
+      g.target('other', parts[1])
+      size = g.constant(np.int32([2, 2]))
+      if packed:
+        numbers = [g.constant(np.int32(n)) for n in (2, end)]
+        size = g.op('Pack', 'size', *numbers, axis=0)
+      g.target('output', g.op('Slice', 'end', parts[fed], g.constant(np.int32([0, 0])), size))
+
+    found = _everything(build, lambda g: build(g, 0, packed=True))
+    self.assertEqual(_facts(found), [(GraphAspect.WIRING, 'end', 'x', 'second', 'first')])
+    [found] = _everything(build, lambda g: build(g, 1, packed=True, end=1))
+    self.assertIs(found.aspect, GraphAspect.CONSTANT)
+
   def test_input_from_elsewhere_of_operations_of_another_shape(self):
     def build(g, fed=1, extra=''):
       x = g.input(_X)

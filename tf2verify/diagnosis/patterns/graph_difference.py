@@ -14,6 +14,7 @@ from tf2verify.diagnosis.patterns.numbers.known_values import (
   constant_or_number,
   is_number,
   is_of_constants,
+  same_numbers,
   without_numbers,
 )
 from tf2verify.diagnosis.patterns.numbers.normalizations import (
@@ -286,8 +287,9 @@ class GraphComparison:
     without = without_numbers(self._tf1, ones), without_numbers(self._tf2, others)
     if any(without) or any(self.of_operations(n, m) for n, m in matched):
       ones, others = without
-    if not ones and not others:
-      return []
+    are_same = all(same_numbers(self._tf1, one, self._tf2, two) for one, two in matched)
+    if (not ones and not others) or (not any(without) and are_same):
+      return []  # maybe numbers that are made in two ways
     if self._makes_constants(ones, others):
       chains = self._chain(self._tf1, ones), self._chain(self._tf2, others)
       return [other_constant(self._tf1.ops[pair.tf1.end], *chains)]
@@ -297,11 +299,8 @@ class GraphComparison:
       ones, others = list(pair.tf1.inner), list(pair.tf2.inner)
     for one, other in passed_by(self._tf1, self._tf2, matched, (ones, others)):
       ones, others = sorted({*ones, one}), sorted({*others, other})
-    aspect = GraphAspect.REPLACED
-    if not others:
-      aspect = GraphAspect.MISSING
-    elif not ones:
-      aspect = GraphAspect.EXTRA
+    aspect = GraphAspect.REPLACED if ones else GraphAspect.EXTRA
+    aspect = aspect if others else GraphAspect.MISSING
     name = self._tf1.ops[ones[0]].name if ones else self._tf2.ops[others[0]].name
     kind = self._tf1.ops[ones[0]].op_type if ones else self._tf2.ops[others[0]].op_type
     is_one = aspect is GraphAspect.MISSING and len(ones) == 1

@@ -64,13 +64,33 @@ def constant_or_number(graph: OpGraph, position: int) -> np.ndarray | None:
 
 
 def is_number(graph: OpGraph, key: TensorKey) -> bool:
-  """Returns whether a tensor is a constant, or a number that is computed from constants alone."""
-  return graph.ops[key[0]].op_type == CONSTANT or constant_or_number(graph, key[0]) is not None
+  """Returns whether a tensor is a constant, or numbers that are computed from constants alone."""
+  return graph.ops[key[0]].op_type == CONSTANT or known_value(graph, key[0]) is not None
 
 
 def without_numbers(graph: OpGraph, positions: Sequence[int]) -> list[int]:
   """Returns operations without those that are computed from constants alone."""
   return [n for n in positions if known_value(graph, n) is None]
+
+
+def same_numbers(graph: OpGraph, one: int, other_graph: OpGraph, other: int) -> bool:
+  """Returns whether two operations read the same numbers, however these are made of constants.
+
+  Args:
+    graph: of the first operation.
+    one: its position.
+    other_graph: of the second one.
+    other: its position.
+  """
+  inputs = graph.ops[one].inputs, other_graph.ops[other].inputs
+  if len(inputs[0]) != len(inputs[1]):
+    return False
+  for (first, _), (second, _) in zip(*inputs, strict=True):
+    values = known_value(graph, first), known_value(other_graph, second)
+    known = [value for value in values if value is not None]
+    if len(known) == 1 or (known and not np.array_equal(known[0], known[1])):
+      return False
+  return True
 
 
 def is_computed_float(graph: OpGraph, key: TensorKey) -> bool:
