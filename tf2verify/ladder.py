@@ -331,7 +331,7 @@ class Ladder:
       return verdict
     # For failures only: 50 ms.
     from tf2verify.stages.experiments.stage_bench import bench_for
-    from tf2verify.stages.failed_stage import Experimenting, diagnose_stage, with_diagnosis
+    from tf2verify.stages.failures.failed_stage import Experimenting, diagnose_stage, with_diagnosis
 
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with self.conditions():

@@ -84,11 +84,28 @@ _WITHIN = {
     ('',),
   ),
   'stages': (
+    ('variables',),
     ('',),
-    ('comparison',),
+    ('failures', 'comparison'),
     ('passes',),
     ('experiments',),
     ('losses', 'training', 'checkpoints', 'modes', 'repetition'),
+  ),
+  'stages/comparison': (
+    ('noise',),
+    ('',),
+    ('proof', 'seeded'),
+  ),
+  'stages/passes': (
+    ('further_runs',),
+    ('',),
+  ),
+  'stages/training': (
+    ('steps',),
+    ('rounding',),
+    ('graphs',),
+    ('further_steps',),
+    ('',),
   ),
   'commands': (
     ('conversion', 'tf1_code'),

@@ -25,7 +25,7 @@ from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
-from tf2verify.stages.pairing import Pairing, paired
+from tf2verify.stages.variables.pairing import Pairing, paired
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

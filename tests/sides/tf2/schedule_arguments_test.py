@@ -8,7 +8,7 @@ from absl.testing import absltest
 from tf2verify.diagnosis.rules.updates.later_rates import COUNTS, are_same
 from tf2verify.sides.tf2.schedule_arguments import fitting_arguments
 from tf2verify.sides.tf2.schedules import Schedule
-from tf2verify.stages.training.asked_schedules import AskedSchedule
+from tf2verify.stages.training.steps.schedules import AskedSchedule
 
 schedules = keras.optimizers.schedules
 

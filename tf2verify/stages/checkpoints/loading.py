@@ -28,7 +28,7 @@ from tf2verify.stages.checkpoints.kept_values import Reasons, restored_key
 from tf2verify.stages.checkpoints.restoring import called_port, compare_restored, with_sentinels
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import Rerun, repeated, rerun_of
+from tf2verify.stages.comparison.noise.reruns import Rerun, repeated, rerun_of
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest, by_name
 

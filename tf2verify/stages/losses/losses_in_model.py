@@ -19,7 +19,7 @@ from tf2verify.sides import loss_function
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.double_precision import explained
+from tf2verify.stages.comparison.noise.double_precision import explained
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses.edited_model import QUANTITY, EditedModel
 from tf2verify.stages.losses.results import comparable, loss_tolerance, summed
