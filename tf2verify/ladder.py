@@ -28,11 +28,12 @@ from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 from tf2verify.safe_text import safe_line, safe_values
 from tf2verify.selection import StageSelection, check_training_modes
-from tf2verify.sides import hook_slips, side
+from tf2verify.sides import side
+from tf2verify.sides.hooks import slips as hook_slips
 from tf2verify.sides.process import freed_memory, loop_draws, randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
-from tf2verify.sides.tf1.changed_reference import ChangedReference
+from tf2verify.sides.tf1.graphs.changed_reference import ChangedReference
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage, interchanges

@@ -10,7 +10,7 @@ from tf_slim.ops import arg_scope
 from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.user_sources import Around, user_source, with_layers
-from tf2verify.sides.tf2 import ways_to_trace
+from tf2verify.sides.tf2.traces import ways_to_trace
 
 KERAS = {'tf_keras': tf.keras, 'keras': keras3}
 

@@ -15,7 +15,7 @@ from tf2verify.diagnosis.places import looking
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.sides.graphs import unrolled_loops
 from tf2verify.sides.graphs.repairs import GivenValue, Repair
-from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.tf2.traces import tracing
 from tf2verify.stages.failures import failed_stage
 
 v1 = tf.compat.v1

@@ -12,7 +12,7 @@ import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tf2verify.records.experiment import Edit, Outcome
-from tf2verify.sides.tf2 import edited_step, step_tracing
+from tf2verify.sides.tf2.graphs import edited_step, step_tracing
 from tf2verify.stages.training.graphs import edited_steps
 
 v1 = tf.compat.v1

@@ -29,13 +29,14 @@ from tf2verify.sides.recorded.races import RecordedRaces
 from tf2verify.sides.recorded.recording import same_arrays
 from tf2verify.sides.recorded.redrawn_fill import RedrawnFill
 from tf2verify.sides.recorded.replay import Replay
-from tf2verify.sides.tf1 import influence, session_values, starts
-from tf2verify.sides.tf1.build import BuiltGraph, inventory_of
-from tf2verify.sides.tf1.effects import recorded_program
-from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.graphs import influence
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, inventory_of
+from tf2verify.sides.tf1.graphs.effects import recorded_program
+from tf2verify.sides.tf1.graphs.racing import Racing
 from tf2verify.sides.tf1.reference import GraphHere, PreparedRuns, SeededRun
-from tf2verify.sides.tf1.reference_run import graph_run_of
 from tf2verify.sides.tf1.session_runs import SessionRuns
+from tf2verify.sides.tf1.sessions import session_values, starts
+from tf2verify.sides.tf1.sessions.reference_run import graph_run_of
 
 
 @final

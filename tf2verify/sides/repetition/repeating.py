@@ -21,7 +21,7 @@ from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.port_records import output_records
+from tf2verify.sides.tf2.layers.port_records import output_records
 from tf2verify.tensorflow_internals import eager
 
 # Runs a side from its start and returns all that it yields.

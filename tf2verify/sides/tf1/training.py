@@ -18,17 +18,17 @@ from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf1 import build as tf1_build
-from tf2verify.sides.tf1.effects import program_of
+from tf2verify.sides.tf1.graphs import build as tf1_build
+from tf2verify.sides.tf1.graphs.effects import program_of
+from tf2verify.sides.tf1.graphs.loss_graph import LossGraph, add_losses, fetched_outputs
+from tf2verify.sides.tf1.graphs.racing import Racing
+from tf2verify.sides.tf1.graphs.train_graph import GraphSlot, TrainGraph, add_train_op
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
-from tf2verify.sides.tf1.loss_graph import LossGraph, add_losses, fetched_outputs
-from tf2verify.sides.tf1.racing import Racing
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
-from tf2verify.sides.tf1.session_steps import SessionSteps
-from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph, add_train_op
+from tf2verify.sides.tf1.sessions.session_steps import SessionSteps
 from tf2verify.sides.tf1.training_runs import TrainingRuns
-from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 

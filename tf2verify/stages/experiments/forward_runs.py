@@ -19,8 +19,13 @@ from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.repaired import RepairedRuns, given_values, repaired_run, target_values
-from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.sides.tf2.traces.repaired import (
+  RepairedRuns,
+  given_values,
+  repaired_run,
+  target_values,
+)
+from tf2verify.sides.tf2.traces.tracing import TracedPort
 from tf2verify.stages.comparison.noise.reruns import Again, repeated, rerun_of
 from tf2verify.stages.comparison.traced_port import TracedComparison
 from tf2verify.stages.failures.failed_stage import traced_port

@@ -17,8 +17,8 @@ from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
-from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.sides.tf2.traces.repaired import given_values, repaired_run, target_tensors
+from tf2verify.sides.tf2.traces.tracing import TracedPort
 from tf2verify.stages.comparison.noise.reruns import repeated
 from tf2verify.stages.failures.failed_stage import traced_port
 from tf2verify.stages.passes.gradients import ReferenceGradients, compared_pairs

@@ -24,7 +24,7 @@ from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
+from tf2verify.sides.tf2.traces.tracing import NotTraceable, TracedPort
 from tf2verify.stages.failures.exchanged_variables import exchange_cause
 from tf2verify.stages.failures.never_read import never_read_cause
 from tf2verify.stages.failures.unconfirmed_entries import with_map_note

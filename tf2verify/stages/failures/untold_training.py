@@ -6,7 +6,7 @@ from typing import Any
 from tf2verify.environment.case_files import shown_path
 from tf2verify.records.diagnosis import Cause
 from tf2verify.sides.side import training_name
-from tf2verify.sides.tf2.call_arguments import passes_training, takes_training
+from tf2verify.sides.tf2.layers.call_arguments import passes_training, takes_training
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _RULE = 'untold_training'

@@ -12,10 +12,10 @@ from tf2verify.records.observation import Observation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, ConstantInDomain, Fill, MilderFill, StartedFill
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.hook_places import with_place
+from tf2verify.sides.hooks.places import with_place
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.side import Declaration, RunSpec
 from tf2verify.sides.tf1.reference import PreparedRuns
-from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparison import first_nan, vacuity
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.dependence import Dependence, dependence

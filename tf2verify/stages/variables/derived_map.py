@@ -18,11 +18,11 @@ from tf2verify.relation.derivation.map_derivation import derive
 from tf2verify.relation.layouts.interchangeable import exchanged, exchanges
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.unrolled_loops import LOOPS
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf2.traces.tracing import NotTraceable, TracedPort
 from tf2verify.stages.variables import step_counter
 from tf2verify.stages.variables.map_found import DerivedMap
 from tf2verify.stages.variables.map_trials import NotDerivable, Trial, Values

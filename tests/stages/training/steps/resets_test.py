@@ -9,7 +9,7 @@ import tf2verify
 from tests.stages.training import rounding_models as models
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import TrainingRun, TrainingStep
-from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.training.steps.both_sides import BothSides
 from tf2verify.stages.training.steps.quantities import GRADIENT, QuantityPair
 from tf2verify.stages.training.steps.resets import ResetElements, reset_elements, with_held

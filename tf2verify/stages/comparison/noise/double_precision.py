@@ -16,7 +16,7 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.noise.rounding import Sorted, Suspect
 
 # What is left with 64 bits of a difference that is rounding: constants were rounded to 32 before.

@@ -7,8 +7,8 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.proven import Proven
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import RunSpec, training_name
-from tf2verify.sides.tf2.port import Port
-from tf2verify.sides.tf2.port_tracing import traced_port
+from tf2verify.sides.tf2.graphs.port_tracing import traced_port
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proof.proving import (
   TOO_LARGE,

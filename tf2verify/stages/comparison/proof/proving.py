@@ -19,11 +19,11 @@ from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates, prove
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.loss_function import is_in_model, is_label
+from tf2verify.sides.losses.loss_function import is_in_model, is_label
 from tf2verify.sides.side import Inventory, RunSpec, training_name
-from tf2verify.sides.tf1.effects import operations_run
+from tf2verify.sides.tf1.graphs.effects import operations_run
 from tf2verify.sides.tf1.reference import ReferenceGraph
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proof.made_up_for import is_made_up_for
 from tf2verify.stages.comparison.proof.one_sided import one_sided

@@ -19,10 +19,10 @@ from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import TF1, TF2, Inventory, Progress, RunSpec, training_name
 from tf2verify.sides.tf1.reference import ReferenceGraph
+from tf2verify.sides.tf2.graphs.unallocated import UnallocatedLayer
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.noted_outputs import NotedOutputs
-from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.sides.tf2.unallocated import UnallocatedLayer
+from tf2verify.sides.tf2.layers.noted_outputs import NotedOutputs
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proof.proving import compared, reference_graph, variables_of
 from tf2verify.stages.stage import by_name

@@ -13,7 +13,7 @@ from tf2verify.sides.process import randomness
 from tf2verify.sides.process.answered_draws import By, answering
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import SeededRun
-from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.noise.reruns import here_of, rerun_of
 from tf2verify.stages.comparison.regularization_in_total import settle

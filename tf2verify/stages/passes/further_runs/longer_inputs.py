@@ -9,8 +9,8 @@ from tf2verify.errors import BuilderError, LayerError, UserCodeError
 from tf2verify.records.observation import Observation
 from tf2verify.reference import nests
 from tf2verify.reference.nests import leaves_by_path
-from tf2verify.sides import other_sizes
-from tf2verify.sides.other_sizes import Axis, OtherSize
+from tf2verify.sides.hooks import other_sizes
+from tf2verify.sides.hooks.other_sizes import Axis, OtherSize
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import PreparedRuns
 from tf2verify.stages.comparison.comparing import Comparison

@@ -9,7 +9,7 @@ import numpy as np
 
 from tf2verify.records.proven import GraphDifference, Proven
 from tf2verify.reference import nests
-from tf2verify.sides import extents
+from tf2verify.sides.hooks import extents
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.passes.further_runs.compared_again import compared_at

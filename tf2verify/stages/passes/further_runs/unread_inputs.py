@@ -12,7 +12,7 @@ from tf2verify.records.observation import Observation
 from tf2verify.reference import nests
 from tf2verify.reference.nests import leaves_by_path
 from tf2verify.sides.fill import Fill
-from tf2verify.sides.other_values import other_values
+from tf2verify.sides.hooks.other_values import other_values
 from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.passes.further_runs.longer_inputs import outputs_differ

@@ -28,7 +28,7 @@ from tf2verify.sides.graphs.counted_steps import (
 )
 from tf2verify.sides.graphs.step_run import LOSS_TARGET, gradient_target, update_target
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proof.proving import why_not_related
 from tf2verify.stages.training.graphs.step_proof import RelatedStep

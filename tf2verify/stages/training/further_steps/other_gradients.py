@@ -22,7 +22,7 @@ from tf2verify.sides.graphs.step_run import (
   update_target,
 )
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.training.graphs.step_proof import RelatedStep
 
 _FACTORS = (1e-3, 1e3)

@@ -18,7 +18,7 @@ from tf2verify.numerics.gradient_clips import norm
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.wording import listed
-from tf2verify.sides import loss_function
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.side import Change
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest

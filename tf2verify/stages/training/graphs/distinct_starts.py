@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from tf2verify.sides.graphs.step_run import StepGraph, StepRun, update_target
-from tf2verify.sides.tf2.edited_step import EditableStep
+from tf2verify.sides.tf2.graphs.edited_step import EditableStep
 
 # Of what a step makes of a slot: the signs stay, and the sizes are those of training.
 _FACTORS = (0.5, 1.5)

@@ -14,9 +14,9 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.optimizer_state import SlotVariable
-from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.repaired import (
+from tf2verify.sides.optimizers.state import SlotVariable
+from tf2verify.sides.tf2.graphs.edited_step import EditableStep
+from tf2verify.sides.tf2.traces.repaired import (
   RepairedRuns,
   given_values,
   repaired_run,

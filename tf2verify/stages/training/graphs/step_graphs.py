@@ -17,13 +17,13 @@ from tf2verify.sides.graphs.step_run import (
   update_target,
 )
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
-from tf2verify.sides.made_lines import MadeLines
+from tf2verify.sides.optimizers.made_lines import MadeLines
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.step_tracing import SharedNames
+from tf2verify.sides.tf2.graphs.edited_step import EditableStep
+from tf2verify.sides.tf2.graphs.step_tracing import SharedNames
 from tf2verify.sides.tf2.steps import MakesStep
 from tf2verify.sides.tf2.steps_again import Tf2StepsAgain
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.proof.proving import TOO_LARGE
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 from tf2verify.stages.training.graphs.distinct_starts import distinct_values, from_values

@@ -25,7 +25,7 @@ from tf2verify.sides.graphs.step_run import (
   writing_branches,
 )
 from tf2verify.sides.graphs.taken_branches import CONDITIONS
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proof.proving import (
   Related,

@@ -17,7 +17,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection
 from tf2verify.stages.training.graphs.edited_steps import StepJudge

@@ -18,8 +18,8 @@ from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.set_aside_steps import steps_set_aside
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps
-from tf2verify.sides.tf2.given_gradients import GivenGradients
-from tf2verify.sides.tf2.schedules import Schedule
+from tf2verify.sides.tf2.optimization.given_gradients import GivenGradients
+from tf2verify.sides.tf2.optimization.schedules import Schedule
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tf2verify.diagnosis.rules.updates.later_rates import are_same
 from tf2verify.records.training import TrainingStep
-from tf2verify.sides.tf2.schedule_arguments import fitting_arguments
-from tf2verify.sides.tf2.schedules import Schedule
+from tf2verify.sides.tf2.optimization.schedule_arguments import fitting_arguments
+from tf2verify.sides.tf2.optimization.schedules import Schedule
 
 # Gives rates of several optimizers at counts of steps; None for one that cannot be asked.
 FurtherRates = Callable[[Sequence[int]], Sequence[Sequence[float] | None]]
