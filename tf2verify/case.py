@@ -30,7 +30,7 @@ from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, stage_names
-from tf2verify.sides.graphs.source_lines import forget_lines
+from tf2verify.sides.graphs.lines.source_lines import forget_lines
 from tf2verify.sides.hooks.places import with_place
 from tf2verify.sides.kept.sources import source_for
 from tf2verify.sides.recorded.recording import declaration_of

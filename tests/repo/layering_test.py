@@ -63,6 +63,12 @@ _WITHIN = {
     ('kept',),
     ('repetition', 'modes'),
   ),
+  'sides/graphs': (
+    ('lines', 'graph_defs', 'variables'),
+    ('rewriting',),
+    ('',),
+    ('edits',),
+  ),
   'sides/tf1': (
     ('graphs',),
     ('sessions',),

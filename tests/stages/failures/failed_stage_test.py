@@ -13,8 +13,8 @@ from tests.stages import tiny_models
 from tests.stages.first_failure import climbed_to_failure
 from tf2verify.diagnosis.places import looking
 from tf2verify.records.diagnosis import GraphAspect
-from tf2verify.sides.graphs import unrolled_loops
-from tf2verify.sides.graphs.repairs import GivenValue, Repair
+from tf2verify.sides.graphs.edits.repairs import GivenValue, Repair
+from tf2verify.sides.graphs.rewriting import unrolled_loops
 from tf2verify.sides.tf2.traces import tracing
 from tf2verify.stages.failures import failed_stage
 

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from tf2verify.sides.graphs.source_lines import is_user_file, source_line
+from tf2verify.sides.graphs.lines.source_lines import is_user_file, source_line
 
 
 def hook_place(hook: Any) -> str:

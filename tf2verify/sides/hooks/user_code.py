@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tf2verify.errors import EnvironmentProblem, Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
-from tf2verify.sides.graphs.source_lines import OWN_FOLDER, is_user_file
+from tf2verify.sides.graphs.lines.source_lines import OWN_FOLDER, is_user_file
 from tf2verify.sides.hooks import known_errors, mixed_keras, tf1_names
 from tf2verify.sides.process import own_arithmetic
 from tf2verify.tensorflow_internals import eager, keras3

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference.updates import overriding
-from tf2verify.sides.graphs.source_lines import user_line
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.lines.source_lines import user_line
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.optimizers.update_recorder import FAMILIES
 from tf2verify.tensorflow_internals import keras, keras3
 

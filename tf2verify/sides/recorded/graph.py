@@ -17,10 +17,10 @@ from tf2verify.records.sampled import SampledArray
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.fill import ConstantFill, Fill, RecordedFill
-from tf2verify.sides.graphs.effects import Effect, Program, effects_in_any
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.graphs.initial_draws import InitialDraw
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.variables.effects import Effect, Program, effects_in_any
 from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded.build import lines_of, variables_of
 from tf2verify.sides.recorded.given_values import other_value

@@ -15,8 +15,8 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.losses import loss_function
 from tf2verify.sides.recorded import graph_safety

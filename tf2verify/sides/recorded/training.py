@@ -21,9 +21,9 @@ from tf2verify.records.training import (
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
-from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
+from tf2verify.sides.graphs.variables.effects import Program
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import RecordedBuild, lines_of, parsed, variables_of
 from tf2verify.sides.recorded.loss import RecordedLossFunction

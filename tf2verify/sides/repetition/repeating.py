@@ -14,7 +14,7 @@ from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.tensor_key import Run, TensorKey, numbered
 from tf2verify.records.training import TrainingStep
 from tf2verify.sides import side
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.observed_tensors import all_tensors
 from tf2verify.sides.process import randomness
 from tf2verify.sides.repetition.gpu_kernels import WATCHED

@@ -8,11 +8,11 @@ import numpy as np
 from tf2verify.records.observation import RandomDraw, TensorRecord
 from tf2verify.sides import side
 from tf2verify.sides.fill import Fill, RecordedFill
-from tf2verify.sides.graphs.effects import Effect, effects_in_any
+from tf2verify.sides.graphs.graph_defs.inlining import operation
 from tf2verify.sides.graphs.initial_draws import InitialDraw
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.variables.effects import Effect, effects_in_any
 from tf2verify.sides.hooks.other_sizes import shapes_of
 from tf2verify.sides.tf1.graphs.build import BuiltGraph, inventory_of
 from tf2verify.sides.tf1.graphs.effects import program_of

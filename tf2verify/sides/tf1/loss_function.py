@@ -16,12 +16,12 @@ from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.sides import side
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.sessions import imported, open_session
+from tf2verify.sides.graphs.lines.user_sources import user_source, user_source_behind
 from tf2verify.sides.graphs.reading import GraphReader, Target
+from tf2verify.sides.graphs.rewriting.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import imported, open_session
-from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
-from tf2verify.sides.graphs.user_sources import user_source, user_source_behind
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.losses import loss_function
 from tf2verify.sides.process import randomness

@@ -13,7 +13,7 @@ from tf2verify.records.observation import (
 )
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.losses import functional
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient

@@ -12,12 +12,12 @@ from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.slot_roles import LINEAR
 from tf2verify.sides import side
-from tf2verify.sides.graphs.effects import Program
-from tf2verify.sides.graphs.inlining import operation
-from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.graph_defs.inlining import operation
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.variables.effects import Program
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.graphs import build as tf1_build

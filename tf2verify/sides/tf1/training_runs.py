@@ -12,9 +12,9 @@ from tf2verify.records.training import LossObservation
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.losses import functional, loss_function
 from tf2verify.sides.tf1.graphs.build import GraphVariable

@@ -19,12 +19,12 @@ from tf2verify.records.observation import Observation, RegularizationLoss, Tenso
 from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.sides import side
-from tf2verify.sides.graphs.dataflow import variables_behind_each
-from tf2verify.sides.graphs.effects import Effect
 from tf2verify.sides.graphs.initial_draws import InitialDraw
-from tf2verify.sides.graphs.op_recorder import MAKING
+from tf2verify.sides.graphs.lines.op_recorder import MAKING
+from tf2verify.sides.graphs.lines.traces import retraced
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.traces import retraced
+from tf2verify.sides.graphs.variables.dataflow import variables_behind_each
+from tf2verify.sides.graphs.variables.effects import Effect
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.losses import functional
 from tf2verify.sides.process import randomness

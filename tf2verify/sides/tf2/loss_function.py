@@ -14,8 +14,8 @@ from tf2verify.records.loss_values import LossExample, LossProgram, LossValue, M
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.sides import side
+from tf2verify.sides.graphs.lines.user_sources import user_source_behind
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.user_sources import user_source_behind
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.losses import loss_function
 from tf2verify.sides.optimizers.state import told

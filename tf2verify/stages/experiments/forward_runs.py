@@ -15,7 +15,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec

@@ -13,9 +13,9 @@ from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import SourceLine, TensorRecord
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.traces.repaired import given_values, repaired_run, target_tensors
 from tf2verify.sides.tf2.traces.tracing import TracedPort

@@ -21,7 +21,7 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
 from tf2verify.sides.fill import ConstantFill
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.traces.tracing import NotTraceable, TracedPort

@@ -3,8 +3,8 @@
 import dataclasses
 
 from tf2verify.records.loss_values import LossExample
+from tf2verify.sides.graphs.rewriting.unrolled_loops import is_apart
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.unrolled_loops import is_apart
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.graphs.port_tracing import traced_losses

@@ -16,8 +16,8 @@ from tf2verify.records.wording import listed
 from tf2verify.relation.derivation.declared_pairs import with_declared
 from tf2verify.relation.derivation.map_derivation import derive
 from tf2verify.relation.layouts.interchangeable import exchanged, exchanges
+from tf2verify.sides.graphs.rewriting.unrolled_loops import LOOPS
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.unrolled_loops import LOOPS
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph

@@ -14,7 +14,7 @@ from tf2verify.relation.left_out import declared_reasons
 from tf2verify.relation.names.alignment import Alignment, align
 from tf2verify.relation.names.forced_renaming import ForcedRenaming, forced_renaming
 from tf2verify.relation.variable_map import VariableMap
-from tf2verify.sides.graphs.effects import Effect
+from tf2verify.sides.graphs.variables.effects import Effect
 from tf2verify.sides.side import Declaration, Inventory
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer

@@ -2,7 +2,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from tf2verify.sides.graphs.effects import effects
+from tf2verify.sides.graphs.variables.effects import effects
 from tf2verify.sides.tf1.graphs.build import build_graph
 from tf2verify.sides.tf1.graphs.effects import program_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides.graphs import given_variables
+from tf2verify.sides.graphs.variables import given_variables
 from tf2verify.sides.tf2.traces.tracing import NotTraceable, TracedPort
 from tf2verify.sides.tf2.traces.ways_to_trace import trace
 from tf2verify.tensorflow_internals import autograph

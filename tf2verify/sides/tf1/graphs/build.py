@@ -18,8 +18,8 @@ from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.reference.variables import GraphVariable as DescribedVariable
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.op_recorder import OpRecorder
-from tf2verify.sides.graphs.source_lines import user_line
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.source_lines import user_line
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.process import loop_draws, randomness
 from tf2verify.sides.process import state as process_state

@@ -6,8 +6,8 @@ from typing import Any
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference.graph_ops import op_name_of, ops_run_by
-from tf2verify.sides.graphs.effects import Program, output_name
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.lines.user_sources import user_source
+from tf2verify.sides.graphs.variables.effects import Program, output_name
 from tf2verify.sides.side import training_name
 from tf2verify.sides.tf1.graphs.build import BuiltGraph
 

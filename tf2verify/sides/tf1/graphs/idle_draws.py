@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.tf1.graphs.build import BuiltGraph
 
 _UNIFORM = 'RandomUniform'

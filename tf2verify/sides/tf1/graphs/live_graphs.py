@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import RandomDraw, SourceLine
 from tf2verify.sides import side
-from tf2verify.sides.graphs.user_sources import is_kept, user_source
+from tf2verify.sides.graphs.lines.user_sources import is_kept, user_source
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.graphs import build as tf1_build
 from tf2verify.sides.tf1.graphs import seed_rewriting

@@ -11,7 +11,7 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable, UserCodeError
 from tf2verify.reference import nests
 from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.sides import side
-from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.losses import loss_parts
 from tf2verify.sides.process import randomness

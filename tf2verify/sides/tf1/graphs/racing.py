@@ -17,7 +17,7 @@ from tf2verify.records.races import (
   Race,
   orders_of,
 )
-from tf2verify.sides.graphs.nested_races import RunSearch
+from tf2verify.sides.graphs.variables.nested_races import RunSearch
 from tf2verify.sides.tf1.graphs.build import BuiltGraph
 
 # Gives the user's line of an operation, by its name.

@@ -7,7 +7,7 @@ import numpy as np
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.sides import side
-from tf2verify.sides.graphs.extraction import behind
+from tf2verify.sides.graphs.graph_defs.extraction import behind
 from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.graphs.step_run import (
   COUNT,

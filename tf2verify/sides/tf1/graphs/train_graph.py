@@ -18,8 +18,8 @@ from tf2verify.reference.trained import trained_variables
 from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.op_recorder import OpRecorder
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.losses import loss_parts
 from tf2verify.sides.optimizers.made_lines import MadeLines

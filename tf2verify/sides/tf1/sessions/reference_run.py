@@ -11,12 +11,12 @@ from tf2verify.records import rounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import side
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.sessions import imported, open_session
 from tf2verify.sides.graphs.reading import GraphReader, Target, regularization_target
+from tf2verify.sides.graphs.rewriting.unrolled_loops import is_apart, take_apart
+from tf2verify.sides.graphs.rewriting.whole_writes import with_whole_writes, writes_rows, written_by
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import imported, open_session
-from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
-from tf2verify.sides.graphs.whole_writes import with_whole_writes, writes_rows, written_by
 from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient
 from tf2verify.sides.tf1.sessions import session_values
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.sides import side
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.tf1.graphs.build import BuiltGraph
 from tf2verify.sides.tf1.sessions import session_values

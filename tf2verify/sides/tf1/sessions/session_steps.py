@@ -11,7 +11,7 @@ from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, Trainin
 from tf2verify.reference.graph_ops import variables_behind
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.losses import functional
 from tf2verify.sides.set_aside_steps import start_set_aside
 from tf2verify.sides.side import Change, Factor

@@ -16,7 +16,7 @@ from tf2verify.reference.graph_ops import ops_behind, ops_run_by
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.variables import writes
 from tf2verify.sides import side
-from tf2verify.sides.graphs.late_reads import is_reference
+from tf2verify.sides.graphs.variables.late_reads import is_reference
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient, GraphVariable
 

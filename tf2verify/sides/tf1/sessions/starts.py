@@ -8,9 +8,9 @@ import numpy as np
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides import side
-from tf2verify.sides.graphs.dataflow import reads_variables
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.graphs.initial_draws import InitialDraw, draw_behind
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.variables.dataflow import reads_variables
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphVariable
 from tf2verify.sides.tf1.sessions import session_values

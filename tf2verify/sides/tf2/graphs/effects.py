@@ -10,8 +10,8 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.effects import Effect, Program, effects, output_name
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.lines.user_sources import user_source
+from tf2verify.sides.graphs.variables.effects import Effect, Program, effects, output_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2.layers import layer_parts
 from tf2verify.sides.tf2.layers.port import Port, flat_outputs, readable_outputs

@@ -13,8 +13,8 @@ from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts.variable_layouts import in_own_layout
 from tf2verify.sides import side
-from tf2verify.sides.graphs.dataflow import captured_variables_behind
 from tf2verify.sides.graphs.reading import Target, regularization_target
+from tf2verify.sides.graphs.variables.dataflow import captured_variables_behind
 from tf2verify.sides.losses import loss_function
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2.layers import layer_parts

@@ -14,7 +14,7 @@ from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts.variable_layouts import in_step
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides import side
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.inlining import operation
 from tf2verify.sides.graphs.numbers_read import in_order
 from tf2verify.sides.graphs.step_run import (
   COUNT,

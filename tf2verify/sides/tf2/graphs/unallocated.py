@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tf2verify.relation.layouts.variable_layouts import Layouts
 from tf2verify.sides import side
-from tf2verify.sides.graphs.effects import Effect
-from tf2verify.sides.graphs.op_recorder import MAKING
+from tf2verify.sides.graphs.lines.op_recorder import MAKING
+from tf2verify.sides.graphs.variables.effects import Effect
 from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state

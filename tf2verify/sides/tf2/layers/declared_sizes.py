@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf2verify.reference.nests import leaves_by_path
 from tf2verify.relation.names.roles import same_but_counters
-from tf2verify.sides.graphs.source_lines import is_user_file
+from tf2verify.sides.graphs.lines.source_lines import is_user_file
 from tf2verify.sides.tf2.layers import layer_parts
 from tf2verify.tensorflow_internals import keras3
 

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.reference import nests
-from tf2verify.sides.graphs.op_recorder import inputs_behind, mark_input
+from tf2verify.sides.graphs.lines.op_recorder import inputs_behind, mark_input
 
 
 class InputMarks:

@@ -12,7 +12,7 @@ from tf2verify.records.observation import TensorRecord, VariableRecord
 from tf2verify.reference import nests
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.relation.layouts.variable_layouts import Layouts
-from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.layers import layer_parts

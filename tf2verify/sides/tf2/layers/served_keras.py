@@ -9,7 +9,7 @@ from typing import Any
 
 from tf2verify.environment import installed, legacy_keras
 from tf2verify.reference.graph_ops import reached
-from tf2verify.sides.graphs.source_lines import is_user_file
+from tf2verify.sides.graphs.lines.source_lines import is_user_file
 from tf2verify.sides.tf2.layers import layer_parts
 
 # Classes of TF1's API: they come from tf-keras in any process, and do not exist in Keras 3.

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.sides.graphs.edits.repairs import GRADIENT_ATTRIBUTE
+from tf2verify.sides.graphs.edits.wiring import OF_TF1
 from tf2verify.sides.graphs.reading import Target
-from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE
-from tf2verify.sides.graphs.wiring import OF_TF1
 from tf2verify.tensorflow_internals import graphs
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.op_graph import TARGET, OpGraph
-from tf2verify.sides.graphs import repairs as editing
-from tf2verify.sides.graphs.other_traces import named_as, renaming
+from tf2verify.sides.graphs.edits import repairs as editing
+from tf2verify.sides.graphs.edits.other_traces import named_as, renaming
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 from tf2verify.sides.graphs.ranks import of_unknown_rank, refuse_unknown_ranks
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.rewriting.without_state import WrittenOtherwise
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.wiring import CannotRepair
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.traces.tracing import Change
 
 _Port = TypeVar('_Port', contravariant=True)

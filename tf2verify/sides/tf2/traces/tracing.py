@@ -11,15 +11,15 @@ import tensorflow as tf
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
-from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.sessions import imported, open_session
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
+from tf2verify.sides.graphs.rewriting.unrolled_loops import is_apart, take_apart
+from tf2verify.sides.graphs.rewriting.whole_writes import with_whole_writes, written_by
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import imported, open_session
-from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
-from tf2verify.sides.graphs.user_sources import user_source
-from tf2verify.sides.graphs.whole_writes import with_whole_writes, written_by
+from tf2verify.sides.graphs.variables.given_variables import assignment, make_handle, preparation
 from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2.traces import python_gradients
 from tf2verify.sides.tf2.traces.derived_gradients import Derived, derived_targets

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference import nests
-from tf2verify.sides.graphs.made_layers import MadeLayers
+from tf2verify.sides.graphs.lines.made_layers import MadeLayers
 from tf2verify.sides.graphs.numbers_read import Evaluates, NumbersRead
 from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.tf2.traces.tracing import NotTraceable, Traced

@@ -20,7 +20,7 @@ from tf2verify.numerics.same_numbers import holds_one_number
 from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.records.wording import number_text
 from tf2verify.relation.proof.proving import Proof
-from tf2verify.sides.graphs.inlining import decides_branch
+from tf2verify.sides.graphs.graph_defs.inlining import decides_branch
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.proof.made_up_for import result_tensors
 from tf2verify.stages.comparison.proof.quantities import OF_COUNTS, roots

@@ -10,8 +10,8 @@ from typing import Any
 from tf2verify.errors import BuilderError, CaseDefinitionError, LayerError, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, SourceLine
+from tf2verify.sides.graphs.lines.source_lines import line_of_error
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.source_lines import line_of_error
 from tf2verify.sides.hooks import extents, other_sizes
 from tf2verify.sides.hooks.other_sizes import OtherSize
 from tf2verify.sides.side import RunSpec

@@ -26,8 +26,8 @@ from tf2verify.sides.graphs.counted_steps import (
   has_branches,
   reads_numbers,
 )
+from tf2verify.sides.graphs.rewriting.without_state import WrittenOtherwise
 from tf2verify.sides.graphs.step_run import LOSS_TARGET, gradient_target, update_target
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proof.proving import why_not_related

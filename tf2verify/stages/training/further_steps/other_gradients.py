@@ -13,6 +13,7 @@ import numpy as np
 from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
 from tf2verify.records.wording import listed, number_text
+from tf2verify.sides.graphs.rewriting.without_state import WrittenOtherwise
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import (
   StepGraph,
@@ -21,7 +22,6 @@ from tf2verify.sides.graphs.step_run import (
   step_run,
   update_target,
 )
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.training.graphs.step_proof import RelatedStep
 

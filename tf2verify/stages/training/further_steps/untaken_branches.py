@@ -6,7 +6,7 @@ taken, the condition is the same each time, and neither side shows what its othe
 
 from tf2verify.errors import NotApplicable
 from tf2verify.reference.graph_ops import op_name_of
-from tf2verify.sides.graphs.extraction import is_of_constants
+from tf2verify.sides.graphs.graph_defs.extraction import is_of_constants
 from tf2verify.sides.graphs.step_run import StepGraph, writing_branches
 from tf2verify.stages.training.graphs.step_proof import RelatedStep
 

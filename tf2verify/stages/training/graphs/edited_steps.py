@@ -12,7 +12,7 @@ from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun, TrainingStep
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.optimizers.state import SlotVariable
 from tf2verify.sides.tf2.graphs.edited_step import EditableStep

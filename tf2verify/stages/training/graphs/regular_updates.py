@@ -12,6 +12,7 @@ from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.reference.graph_ops import reached
 from tf2verify.reference.random_ops import is_random_op
+from tf2verify.sides.graphs.rewriting.without_state import WrittenOtherwise
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import (
   LOSS_TARGET,
@@ -19,7 +20,6 @@ from tf2verify.sides.graphs.step_run import (
   step_run,
   update_target,
 )
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.stages.training.graphs.step_graphs import StepGraphs
 from tf2verify.stages.training.steps.prepared_runs import PreparedRuns
 from tf2verify.stages.training.steps.quantities import Steps

@@ -8,15 +8,15 @@ import numpy as np
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.sides.graphs.rewriting.settled_numbers import without_partner
+from tf2verify.sides.graphs.rewriting.without_state import WrittenOtherwise
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.settled_numbers import without_partner
 from tf2verify.sides.graphs.step_run import (
   StepGraph,
   numbers_by_count,
   step_run,
   update_target,
 )
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.optimizers.made_lines import MadeLines
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.graphs.edited_step import EditableStep

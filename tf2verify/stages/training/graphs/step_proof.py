@@ -18,13 +18,13 @@ from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.normal_forms.states import Multiple
 from tf2verify.relation.proof.proving import StepStates
 from tf2verify.sides.graphs.numbers_read import ReadNumber
+from tf2verify.sides.graphs.rewriting.taken_branches import CONDITIONS
 from tf2verify.sides.graphs.step_run import (
   StepGraph,
   is_decision_target,
   with_choices,
   writing_branches,
 )
-from tf2verify.sides.graphs.taken_branches import CONDITIONS
 from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proof.proving import (

@@ -16,7 +16,7 @@ from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
+from tf2verify.sides.graphs.rewriting.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection
