@@ -85,6 +85,12 @@ class PenaltyInGradientsTest(absltest.TestCase):
     self.assertIn(
       'tf1 adds, before clipping, 0.02 times the variable to the gradient of kernel', late
     )
+    where = np.zeros(starts['bias'].shape, bool)
+    where.flat[0] = True  # an element of a variable without the penalty, whose gradient is rounding
+    with_less = training_evidence(
+      one, clipped(other, 0.02), simulated.PAIRS, 1, rounding_elements={'bias': where}
+    )
+    self.assertEqual(penalty_in_gradients(with_less).text, late)
     without = penalty_in_gradients(training_evidence(one, clipped(other, 0.0), simulated.PAIRS, 1))
     self.assertIn('tf1 adds an extra 0.02 times the variable', without.text, 'it is nowhere')
     # Too small to be seen in what is clipped.

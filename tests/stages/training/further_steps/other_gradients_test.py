@@ -303,6 +303,21 @@ class OtherGradientsTest(parameterized.TestCase):
     said = [one for one in found if 'which TF1 has nothing for' in one]
     self.assertLen(said, int(keeps), found)
 
+  def test_a_bias_that_is_a_vector_of_one_in_the_port_alone(self):
+    def build(self, inputs, training):
+      bias = v1.get_variable('bias', [], initializer=v1.zeros_initializer())
+      return v1.layers.dense(inputs, 1, use_bias=False, name='dense') + bias
+
+    found = self._found(
+      lambda rate: keras.optimizers.Adam(rate, epsilon=1e-8),
+      build_tf1_graph=build,
+      make_tf2_layer=lambda _: keras.Sequential([keras.layers.Dense(1, name='dense')]),
+      make_labels=lambda _: np.ones((4, 1), np.float32),
+      make_tf1_optimizer=lambda _: v1.train.AdamOptimizer(0.01),
+      tf2_loss=Normalized.tf2_loss,
+    )
+    self.assertEqual(found, ())
+
   @parameterized.parameters(1.0, 2.0)
   def test_a_factor_before_a_clipping_that_every_step_reaches(self, factor):
     def make_tf1_train_op(self, loss):

@@ -2,6 +2,7 @@ import abc
 import os
 import tempfile
 
+import keras as k3
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -84,6 +85,49 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
     self.assert_first_failure(
       with_optimizer(make), STAGE, 'clipping differs', 'larger gradients', words
     )
+
+  @parameterized.product(adam=(False, True), limit=(LIMIT, 40.0, None))
+  def test_clipping_in_the_update_of_the_port(self, adam, limit):
+    """TF1 clips before it; an update of Adam does not depend on the size of gradients."""
+    parent = k3.optimizers.Adam if adam else k3.optimizers.SGD
+
+    class Clips(parent):
+      def update_step(self, gradient, variable, learning_rate):
+        if limit is not None:
+          gradient = k3.ops.clip(gradient, -limit, limit)
+        super().update_step(gradient, variable, learning_rate)
+
+    class Case(tf2verify.EquivalenceCase):
+      def build_tf1_graph(self, inputs, training):
+        return v1.layers.dense(inputs, 2)
+
+      def make_tf2_layer(self):
+        return k3.Sequential([k3.layers.Dense(2)])
+
+      def make_inputs(self):
+        return tf2verify.normal_inputs((5, 4))
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs - 1.0))
+
+      tf2_loss = tf1_loss
+
+      def make_tf1_train_op(self, loss):
+        descent = v1.train.GradientDescentOptimizer(RATE)
+        optimizer = v1.train.AdamOptimizer(RATE) if adam else descent
+        pairs = optimizer.compute_gradients(loss)
+        clipped = [(tf.clip_by_value(g, -LIMIT, LIMIT), v) for g, v in pairs]
+        return optimizer.apply_gradients(clipped)
+
+      def make_tf2_optimizer(self):
+        return Clips(RATE, epsilon=1e-8) if adam else Clips(RATE)
+
+    if limit == LIMIT:
+      notes, blind = self.passed(Case)
+      self.assertIn('and the port does so in its update', notes)
+      self.assertEqual(blind, 0)
+    else:
+      self.assert_first_failure(Case, STAGE, 'clips each element at 50', 'clipping differs')
 
   def test_clipping_in_the_port_alone(self):
     case = with_optimizer(lambda: keras.SGD(RATE, clipvalue=LIMIT), Trained)

@@ -43,6 +43,10 @@ class _NotGiven(Exception):
   """An update cannot be run with other values; the text says why, for the reader."""
 
 
+class _NotJudged(Exception):
+  """The updates of both sides cannot be compared at other gradients."""
+
+
 def other_gradients(step: RelatedStep, as_differentiated: bool = False) -> list[str]:
   """Returns what to say of updates that agree, and would not for other gradients.
 
@@ -60,16 +64,32 @@ def other_gradients(step: RelatedStep, as_differentiated: bool = False) -> list[
       # reaches hides factors before it, all but where the gradients are small.
       is_known = tf1.trained() and tf2.trained()
       tries = is_known and not as_differentiated
-      if found := list(_told(step, tf1, tf2, _FACTORS)) if tries else []:
-        return found
+      found = []
+      with contextlib.suppress(_NotJudged):
+        found = list(_told(step, tf1, tf2, _FACTORS)) if tries else []
       tf1.target = tf2.target = gradient_target
-      return list(_told(step, tf1, tf2, _FACTORS[:1] if is_known else _FACTORS))
+      if found:
+        return found if _also_before(step, tf1, tf2) else []
+      with contextlib.suppress(_NotJudged):
+        return list(_told(step, tf1, tf2, _FACTORS[:1] if is_known else _FACTORS))
+      return []
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return []  # of what cannot be run alone nothing is known
   except _NotGiven as reason:
     return [f'the updates at other gradients were not compared: {reason}']
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage, and is said
     return [f'the updates at other gradients were not compared: {type(error).__name__}: {error}']
+
+
+def _also_before(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> bool:
+  """Returns whether updates differ at other gradients as differentiated too, as far as is known.
+
+  A clipping may stand in the update of one side, and before that of the other.
+  """
+  try:
+    return any(True for _ in _told(step, tf1, tf2, _FACTORS))
+  except (NotApplicable, NotTraceable, WrittenOtherwise, _NotGiven, _NotJudged):
+    return True
 
 
 def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float]) -> Iterator[str]:
@@ -92,7 +112,8 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float
   for name in names:
     port = others[name] if name not in layouts else layouts[name].to_tf1(others[name])
     if _apart(ones[name], port, 0.0) > _SAME:
-      return  # one side adds something to the gradient later, a decay, which is not to be scaled
+      # One side adds something to the gradient later, a decay, which is not to be scaled.
+      raise _NotJudged
     telling[name] = _are_alike(ones[name], port)
   for factor in (1.0, *factors):
     one, other = tf1.added(names, factor), tf2.added(names, factor)
@@ -102,7 +123,7 @@ def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side', factors: Sequence[float
       where = telling[name] if telling[name].shape == one[name].shape == port.shape else ...
       apart = _apart(one[name][where], port[where], tf1.rounding(name))
       if factor == 1.0 and apart > _SAME:
-        return  # computed alone, the updates are not those of the step
+        raise _NotJudged  # computed alone, the updates are not those of the step
       if factor != 1.0 and apart > _APART:
         times, much = number_text(factor), f'{100 * min(apart, 1.0):.2g} %'
         yield (
@@ -175,7 +196,7 @@ class _Side:
     """Returns the state of more than one number that the updates of some variables read."""
     part = self._part(names)
     read = {self._graph.ops[n].name for n, _ in part.entering if self._is_variable(n)}
-    return frozenset(one for one in read - set(names) if self._values[one].shape)
+    return frozenset(one for one in read - set(names) if self._values[one].size > 1)
 
   def gradients(self, names: list[str]) -> _Values:
     """Returns the gradients of variables."""

@@ -22,10 +22,10 @@ from tf2verify.sides.losses import loss_function
 from tf2verify.sides.side import Change
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
-from tf2verify.stages.training.further_steps.small_gradients import Left, updates_apart
 from tf2verify.stages.training.steps.both_sides import BothSides
 from tf2verify.stages.training.steps.clipping_trials import Factors, factors_of, have_same_zeros
 from tf2verify.stages.training.steps.quantities import Steps, tolerance_for
+from tf2verify.stages.training.steps.updates_apart import Left, updates_apart
 
 QUANTITY = 'update of rows without a gradient'
 _RUN = 'a further step, with the first examples only'

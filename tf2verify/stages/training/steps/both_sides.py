@@ -38,6 +38,7 @@ from tf2verify.stages.training.steps.resets import Held, all_elements, reset_ele
 from tf2verify.stages.training.steps.schedules import AskedSchedule, may_be_of_another, told_rate
 from tf2verify.stages.training.steps.shared_arrays import with_shared
 from tf2verify.stages.training.steps.told_losses import Told
+from tf2verify.stages.training.steps.updates_apart import agree_at_large
 
 # A model of more than this is worth the time that it takes to find garbage.
 _LARGE_BYTES = 64 * 2**20
@@ -89,11 +90,7 @@ class BothSides:
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
-    """Takes a step on both sides, and keeps of those before it what it starts from.
-
-    Returns:
-      The steps so far.
-    """
+    """Takes a step; returns all so far, of those before the last one what each starts from."""
     if len(self._taken) > 1:
       one, other = self._taken[-2]
       self._taken[-2] = one.without_arrays(), other.without_arrays()
@@ -344,6 +341,9 @@ class BothSides:
       lambda: without_some(reference.try_clipping(tf1, change), left_out),
       lambda: without_some(port.try_clipping(tf2, change), ports),
       self._pairs if found else None,
+      lambda: (
+        found is not None and agree_at_large(self.now(), lambda: self.take_scaled(found, change))
+      ),
     )
 
   def _align(self) -> None:

@@ -30,6 +30,10 @@ Trial = Callable[[], ClippingTrial | None]
 # Of gradients, by the own names of both sides.
 Factors = tuple[dict[str, float], dict[str, float]]
 _UNKNOWN = 'it is not a clipping by one norm or one limit'
+_INSIDE = (
+  'TF1 {}, and the port does so in its update: a step at far larger gradients changes variables '
+  'and slots alike'
+)
 _ALIKE = (
   'both sides change the gradients, but not by clipping to one norm or one limit; how they change '
   'larger ones was compared, and is the same'
@@ -50,7 +54,12 @@ class ClippingWatch:
       self._greatest[kind] = max(size, self._greatest.get(kind, 0.0))
 
   def judge(
-    self, comparison: Comparison, tf1: Trial, tf2: Trial, pairs: Sequence[tuple[str, str]] | None
+    self,
+    comparison: Comparison,
+    tf1: Trial,
+    tf2: Trial,
+    pairs: Sequence[tuple[str, str]] | None,
+    agree: Callable[[], bool],
   ) -> list[str]:
     """Compares what both sides make of larger gradients; the steps have agreed so far.
 
@@ -59,6 +68,7 @@ class ClippingWatch:
       tf1: tries the reference.
       tf2: tries the port.
       pairs: variable names of tf1 and tf2; None where the large gradients are not the same.
+      agree: takes a step at such gradients on both sides, and returns whether that does the same.
 
     Returns:
       Notes on what was tried.
@@ -79,6 +89,8 @@ class ClippingWatch:
         with contextlib.suppress(NotApplicable):
           if _differs(ran, ran_tf2, pairs) is None:
             return [_ALIKE]
+        if ran_tf2 is None and agree():
+          return [_INSIDE.format(_text(one))]
         comparison.add(self._difference(one, other))
         return []
       with contextlib.suppress(NotApplicable):
@@ -90,7 +102,7 @@ class ClippingWatch:
     if not isinstance(ran, str) and not isinstance(ran_tf2, str):
       with contextlib.suppress(NotApplicable):
         known = _differs(ran, ran_tf2, pairs, one)
-        if known is None:
+        if known is None or (ran_tf2 is None and agree()):
           return [_ALIKE]
         comparison.add(known)
         return []
