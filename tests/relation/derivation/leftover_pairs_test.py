@@ -84,6 +84,12 @@ class PartsTest(absltest.TestCase):
       stacked = np.stack([value.reshape(4, 2, 5) for value in values], axis)
       np.testing.assert_array_equal(whole, stacked)
 
+  def test_as_many_parts_as_an_axis_has_elements(self):
+    tf1 = {f't{n}': (9, 4) for n in range(4)}
+    (alternatives,) = of_parts(tf1, {'tables': (4, 9, 4)})
+    (entry,) = alternatives[0]
+    self.assertEqual(entry.layout, '(z1 a) b, (z2 a) b, (z3 a) b, (z4 a) b -> (z1+z2+z3+z4) a b')
+
   def test_what_one_variable_is_made_of_is_no_part_of_another_one(self):
     tf1 = {'squeeze/kernel': (8, 2), 'excite/kernel': (2, 8)}
     tf2 = {'p/squeeze/kernel': (8, 1), 'p/excite/kernel': (1, 8)}

@@ -220,7 +220,7 @@ def _along_last(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
   sizes: dict[str, int] = {}
   for number, part in enumerate(parts):
     behind = _behind(part, ahead)
-    if behind is None:
+    if behind is None or part[: len(part) - len(behind)] != shape[:-1]:
       return None
     axes = [f'{letter}{number + 1}' for letter in _AXES[-len(behind or '1') :]]
     sizes.update(zip(axes, behind or (1,), strict=True))

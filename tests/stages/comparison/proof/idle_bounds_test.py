@@ -176,6 +176,35 @@ class Annealed(Quantized, abc.ABC):
     return keras.optimizers.Adam(self.schedule, epsilon=1e-4)
 
 
+class _WarmedUp(keras.optimizers.schedules.LearningRateSchedule):
+  """Computes both cases at each step, with a count that is no less than 0 in one of them."""
+
+  def __init__(self, limit):
+    self.after = keras.optimizers.schedules.PolynomialDecay(0.1, limit, 0.001, power=2.0)
+
+  def __call__(self, step):
+    step = keras.ops.cast(step, 'float32')
+    return keras.ops.where(step < 2, 0.05 * step, self.after(keras.ops.maximum(step - 2, 0.0)))
+
+
+class WarmedUp(Quantized, abc.ABC):
+  """TF1 has a branch for the warm-up."""
+
+  training_steps_to_take = 6
+  make_labels = Trusting.make_labels
+  tf1_loss = tf2_loss = Trusting.tf1_loss
+  limit = 3
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    later = v1.train.polynomial_decay(0.1, step - 2, 3, 0.001, power=2.0)
+    rate = tf.cond(step < 2, lambda: 0.05 * tf.cast(step, tf.float32), lambda: later)
+    return v1.train.GradientDescentOptimizer(rate).minimize(loss, step)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(_WarmedUp(self.limit))
+
+
 class IdleBoundsTest(absltest.TestCase):
   def test_a_recorded_graph_that_does_not_run_here_is_told(self):
     refused = NotApplicable('the recorded graph is not run here')
@@ -247,6 +276,23 @@ class IdleBoundsTest(absltest.TestCase):
       self.assertNotIn(_SAID, ' '.join(found.blind_spots))
     other = _found('training_steps', Annealed, schedule=_Unbounded())
     self.assertIs(other.status, Status.FAILED, other.to_text())
+
+  def test_bound_of_a_case_that_is_a_branch_in_tf1(self):
+    found = _found('training_steps', WarmedUp)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertNotIn(_SAID, ' '.join(found.blind_spots))
+    other = _found('training_steps', WarmedUp, limit=4)
+    self.assertIs(other.status, Status.FAILED, other.to_text())
+
+  def test_bounds_of_each_element(self):
+    def tf1_end(self, net):
+      rest = [tf.minimum(net[:, n], limit) for n, limit in enumerate((4.0, 5.0, 6.0))]
+      return tf.stack(rest, 1)
+
+    for limits, count in (((4.0, 5.0, 6.0), 0), ((4.0, 5.0, 7.0), 1)):
+      port_end = lambda _, net, limits=limits: keras.ops.minimum(net, np.float32(limits))  # noqa: E731
+      found = _found(tf1_end=tf1_end, port_end=port_end)
+      self.assertLen(found.blind_spots, count, found.to_text())
 
   def test_clipping_that_every_step_reaches(self):
     for guarded in (True, False):

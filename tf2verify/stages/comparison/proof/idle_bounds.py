@@ -16,6 +16,7 @@ from tf2verify.diagnosis.patterns.numbers.known_values import constant_or_number
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.records.wording import number_text
+from tf2verify.reference.graph_ops import reached
 from tf2verify.relation.operations.op_pairs import family
 from tf2verify.relation.proof.proving import Proof
 from tf2verify.sides.graphs.run import GraphRun
@@ -38,6 +39,8 @@ _CHOSEN = 'a choice (where) of another value or'
 _AS_BOUNDS = {'Relu': (_MAXIMUM, 0.0), 'Relu6': (_MINIMUM, 6.0)}
 _OF_BOUNDS = re.compile('max|min|clip|relu')
 _MOST = 3
+# Of a tensor of more numbers, they are no bounds of coordinates, say.
+_MOST_ELEMENTS = 16
 _RELATIVE = 1e-6
 _RELATIVE_ELEMENTS = 1e-3
 _RELATIVE_SHARE = 1e-5
@@ -139,13 +142,14 @@ class _Partners:
     self._known = [_bounds(graph) for graph in graphs]
     self._alone: dict[tuple[int, _Bound], frozenset[int]] = {}
     self._decided: dict[int, list[tuple[frozenset[str], list[Quantity]]]] = {}
+    self._taken: dict[int, set[int]] = {}
 
   def has(self, side: int, position: int, bound: _Bound) -> bool:
     """Returns whether the other side has a bound, of several alike as many of them.
 
     Or whether what it bounds decides there which operations run.
     """
-    if self._is_of_decision(side, position):
+    if self._is_of_decision(side, position) or self._is_not_taken(side, position):
       return True
     if not _among(bound, self._known[1 - side]):
       return False
@@ -170,6 +174,17 @@ class _Partners:
       or any(one.is_reached_with(other) for one in held for other in known)
       for of, known in others
     )
+
+  def _is_not_taken(self, side: int, position: int) -> bool:
+    """Returns whether a bound is of a case that was not chosen, where the other side has branches.
+
+    What is in a branch that does not run is not in the graph of that side.
+    """
+    if not self._decisions(1 - side):
+      return False
+    if side not in self._taken:
+      self._taken[side] = _chosen(self._graphs[side], self._runs[side])
+    return position not in self._taken[side]
 
   def _decisions(self, side: int) -> list[tuple[frozenset[str], list[Quantity]]]:
     """Returns what decides which operations of a side run: what it follows from, and its values.
@@ -213,6 +228,26 @@ class _Partners:
     return {} if found is None else dict(zip(positions, map(np.ravel, found), strict=True))
 
 
+def _chosen(graph: OpGraph, run: GraphRun) -> set[int]:
+  """Returns the operations that targets follow from, without cases that no element chooses."""
+  choices = [n for n, op in enumerate(graph.ops) if family(op.op_type) == _CHOICE]
+  names = [graph.ops[op].tensors[k] for op, k in (graph.ops[n].inputs[0] for n in choices)]
+  found = run.refetched(names, {}) if choices else ()
+  unused = {
+    n: {2 if bool(np.all(value)) else 1}
+    for n, value in zip(choices, found or (), strict=bool(found))
+    if bool(np.all(value)) or not bool(np.any(value))
+  }
+
+  def before(position: int) -> list[int]:
+    left_out = unused.get(position, ())
+    inputs = enumerate(graph.ops[position].inputs)
+    return [producer for slot, (producer, _) in inputs if slot not in left_out]
+
+  ends = list(graph.targets().values())
+  return set(reached(ends, before))
+
+
 def _are_alike(one: np.ndarray, other: np.ndarray) -> bool:
   """Returns whether two arrays have the same elements, in whatever order."""
   if one.size != other.size or one.dtype.kind != 'f':
@@ -233,8 +268,19 @@ def _said(number: int, bounds: Sequence[str], where: str) -> str:
 def _bounds(graph: OpGraph) -> list[_Known]:
   """Returns the bounds of a graph, and those of the functions of its loops and branches."""
   found: list[_Known] = [one for op in graph.ops if (one := _bound(graph, op)) is not None]
+  found += [one for op in graph.ops for one in _bounds_of_elements(graph, op)]
   functions = [function for op in graph.ops for _, function in op.functions]
   return found + [bound for one in functions for bound in _bounds_within(one)]
+
+
+def _bounds_of_elements(graph: OpGraph, op: OpRecord) -> Iterator[_Known]:
+  """Yields the bounds of an operation that has one for each of a few elements."""
+  kind = family(op.op_type)
+  if kind in (_MINIMUM, _MAXIMUM):
+    for producer, _ in op.inputs:
+      known = constant_or_number(graph, producer)
+      if known is not None and 1 < known.size <= _MOST_ELEMENTS and known.dtype.kind in 'fi':
+        yield from ((kind, float(value)) for value in np.unique(known))
 
 
 def _bounds_within(function: OpGraph) -> Iterator[_Known]:
