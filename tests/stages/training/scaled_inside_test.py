@@ -115,6 +115,38 @@ class ScaledInsideTest(LadderTestCase):
         wanted = Status.PASSED if bound == 0.01 else Status.FAILED
         self.assertIs(found.status, wanted, found.to_text())
 
+  def test_decayed_within_the_update(self):
+    """By a share of the gradient that is small, and that the update shows all the same."""
+
+    class Decaying(keras.optimizers.SGD):
+      def __init__(self, factor, **settings):
+        super().__init__(0.01, **settings)
+        self.factor = factor
+
+      def update_step(self, gradient, variable, learning_rate):
+        if len(variable.shape) == 2:
+          gradient = gradient + self.factor * variable
+        super().update_step(gradient, variable, learning_rate)
+
+    class Case(ScaledBefore):
+      factor, momentum = 5e-4, 0.9
+
+      def make_tf1_train_op(self, loss):
+        has_momentum = v1.train.MomentumOptimizer(0.01, 0.9)
+        optimizer = has_momentum if self.momentum else v1.train.GradientDescentOptimizer(0.01)
+        known = optimizer.compute_gradients(loss)
+        decayed = [(g + 5e-4 * v if 'kernel' in v.name else g, v) for g, v in known]
+        return optimizer.apply_gradients(decayed)
+
+      def make_tf2_optimizer(self):
+        return Decaying(self.factor, momentum=self.momentum)
+
+    for factor, momentum in ((5e-4, 0.9), (5e-4, 0.0), (6e-4, 0.9), (0.0, 0.0)):
+      with self.subTest(factor=factor, momentum=momentum):
+        found = self.stage(type('Other', (Case,), {'factor': factor, 'momentum': momentum}))
+        wanted = Status.PASSED if factor == 5e-4 else Status.FAILED
+        self.assertIs(found.status, wanted, found.to_text())
+
   def test_one_of_two_slots_differs(self):
     class Case(ScaledBefore):
       def make_tf1_train_op(self, loss):

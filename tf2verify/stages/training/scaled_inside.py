@@ -20,12 +20,17 @@ from tf2verify.stages.training.steps.quantities import (
 # Of the greatest element: what the update itself may differ by, where the gradients that it is
 # given differ by far more.
 _SMALL, _LARGE = 1e-3, 1e-2
+# Of what rounding may hide in an update: that of its variable, and of its own.
+_CLEARLY, _RELATIVE = 3.0, 1e-5
 # Update rules that show a factor of the gradient in every step.
 PROPORTIONAL = frozenset(('sgd', 'momentum'))
 
 
 def scaled_inside(
-  pairs: Sequence[QuantityPair], differences: Sequence[Difference], has_slots: bool
+  pairs: Sequence[QuantityPair],
+  differences: Sequence[Difference],
+  has_slots: bool,
+  known_before: Collection[str] = (),
 ) -> frozenset[str]:
   """Returns the variables whose gradients differ only as they are given to the update.
 
@@ -34,6 +39,7 @@ def scaled_inside(
     differences: what differs of it.
     has_slots: whether the optimizer of TF1 keeps something that is to be compared: an update that
       divides gradients by their size shows no factor, and what it keeps does.
+    known_before: variables of which an earlier step has shown it.
   """
   known_differences = {(d.quantity, d.tf1_subject): d for d in differences}
   by_variable: dict[str, list[QuantityPair]] = {}
@@ -42,7 +48,8 @@ def scaled_inside(
   found, tells, others_differ = set(), False, False
   for name, known in by_variable.items():
     sizes = {} if not name else _sizes(known, known_differences)
-    if not sizes.get(APPLIED, 0.0) > _LARGE:
+    apart = sizes.get(APPLIED, 0.0)
+    if not (apart > _LARGE or _would_show(known, sizes, name in known_before)):
       continue
     if _is_inside(sizes, has_slots):
       found.add(name)
@@ -64,8 +71,8 @@ def inside_notes(variables: Collection[str]) -> list[str]:
     return []
   return [
     f'the gradients passed to the updates of {names_text(sorted(variables))} differ, but the '
-    'updates and the slots agree: one side scales the gradients before the update, or clips them, '
-    'the other within it'
+    'updates and the slots agree: one side scales the gradients before the update, clips them, or '
+    'adds a decay to them, the other within it'
   ]
 
 
@@ -83,6 +90,23 @@ def _sizes(
 def _is_inside(sizes: Mapping[str, float], has_slots: bool) -> bool:
   others = [size for quantity, size in sizes.items() if quantity != APPLIED]
   return UPDATE in sizes and (SLOT in sizes or not has_slots) and max(others) < _SMALL
+
+
+def _would_show(pairs: Sequence[QuantityPair], sizes: Mapping[str, float], is_known: bool) -> bool:
+  """Returns whether all that updates make of gradients agrees, and would not by rounding alone.
+
+  Of gradients that differ by less than `_LARGE`: by a decay of weights, say. What one step has
+  shown, the next ones need not show again.
+  """
+  apart = sizes.get(APPLIED, 0.0)
+  if not apart or any(size for quantity, size in sizes.items() if quantity != APPLIED):
+    return False
+  updates = [p for p in pairs if p.quantity == UPDATE and p.tf1 is not None]
+  return bool(updates) and all(
+    is_known or apart * greatest(p.tf1) > _CLEARLY * (p.extra_atol + _RELATIVE * greatest(p.tf1))
+    for p in updates
+    if p.tf1 is not None
+  )
 
 
 def _tells(pairs: Sequence[QuantityPair], factor: float) -> bool:

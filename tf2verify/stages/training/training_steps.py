@@ -327,7 +327,7 @@ class _Judge:
     slots = self._steps.tf1.steps[number - 1].slots
     rules = {record.rule for record in self._steps.tf1.optimizers}
     keeps = any(slot.role != SHADOW for slot in slots) and not (rules and rules <= PROPORTIONAL)
-    if inside := scaled_inside(pairs, found.differences, keeps):
+    if inside := scaled_inside(pairs, found.differences, keeps, self._inside):
       self._inside |= inside
       pairs = without(pairs, inside)
       found = self._compare(pairs, number)

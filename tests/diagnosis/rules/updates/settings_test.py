@@ -100,6 +100,17 @@ class UpdateRuleTest(absltest.TestCase):
     self.assertIn('starts at 0 in tf.keras.optimizers.RMSprop, at 1 in TF1', found.text)
     self.assertNotIn('epsilon', found.text)
 
+  def test_start_that_is_an_argument(self):
+    made = form('adagrad', epsilon=0.0, initial_accumulator=0.1)
+    known = OptimizerRecord(
+      'tf.keras.optimizers.Adagrad',
+      (('epsilon', 0.0), ('initial_accumulator_value', 0.01), ('learning_rate', 0.01)),
+      'adagrad',
+    )
+    tf1 = simulated.run('tf1', made, slots={'squared gradient': 0.1})
+    tf2 = simulated.run('tf2', made, slots={'squared gradient': 0.01}, optimizer=known)
+    self.assertIn('pass initial_accumulator_value=0.1', cause(tf1, tf2).text)
+
   def test_start_and_epsilon(self):
     other = form('rmsprop', epsilon=1e-2)
     tf1 = simulated.run('tf1', form('rmsprop', epsilon=1e-10), slots={'squared gradient': 1.0})

@@ -61,6 +61,36 @@ class UnlikeTest(parameterized.TestCase):
     self.assertEqual(_found(one, other, X), [wanted])
 
   @parameterized.named_parameters(
+    ('tf1', False, ('missing', ('Minimum with 2 → Maximum with -20', ''))),
+    ('the_port', True, ('extra', ('', 'Minimum with 2 → Maximum with -20'))),
+  )
+  def test_what_both_sides_have_and_one_place_does_not_read(self, is_turned, wanted):
+    """An actor and a critic, of which the critic alone has lost its bounds."""
+
+    def bounded(x):
+      return tf.clip_by_value(x, -20.0, 2.0)
+
+    def both(x, w, v):
+      return tf.tanh(tf.matmul(bounded(x), w)) + tf.exp(tf.matmul(bounded(x), v))
+
+    def one_alone(x, w, v):
+      return tf.tanh(tf.matmul(bounded(x), w)) + tf.exp(tf.matmul(x, v))
+
+    sides = (one_alone, both) if is_turned else (both, one_alone)
+    self.assertEqual(_found(*sides, X, (6, 3), (6, 3)), [wanted])
+    found, _ = unlike(related(*sides, (X, (6, 3), (6, 3))), {})
+    self.assertIsNotNone(found[0].named)
+
+  def test_a_factor_before_a_product_and_after_it(self):
+    def before(x, w, v):
+      return tf.matmul(x * 0.3, w) + tf.matmul(x * 0.3, v)
+
+    def after(x, w, v):
+      return tf.matmul(x * 0.3, w) + tf.matmul(x, v) * 0.3
+
+    self.assertEqual(_found(before, after, X, (6, 3), (6, 3)), [])
+
+  @parameterized.named_parameters(
     ('bound', lambda x: tf.tanh(tf.maximum(x, 1.0)), tf.tanh, ('missing', ('Maximum with 1', ''))),
     (
       'clipping',

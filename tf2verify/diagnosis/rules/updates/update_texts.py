@@ -27,6 +27,7 @@ _RULES = {
 }
 
 # A class of Keras that decays weights also where nothing is passed, and by how much.
+_ACCUMULATOR = 'initial_accumulator'
 _DECAYS_BY_DEFAULT = 'AdamW'
 _DEFAULT_DECAY = 0.004
 # Of a gradient g, the learning rate r of the step and the momentum m.
@@ -111,12 +112,18 @@ def _start(tf1: Found, tf2: Found, pairs: Sequence[StepPair], number: int) -> st
   role, one, other = found
   if number > 1 or np.ptp(one) or np.ptp(other):
     return f"the accumulated {role} differs before step {number}, and explains the port's step"
-  start = number_text(one.flat[0])
+  start, argument = number_text(one.flat[0]), setting_of(tf2.record, _ACCUMULATOR)
+  fix = (
+    f'keep {tf1.record.name}, which works in eager mode, or assign {start} to the slot before the '
+    'first step'
+  )
+  given = tf2.record.setting(argument)
+  # What an optimizer of its own starts from need not be what it was given.
+  if given is not None and np.isclose(other.flat[0], given):
+    fix = f'pass {argument}={start}'
   return (
     f'the accumulated {role} starts at {number_text(other.flat[0])} in {tf2.record.name}, at '
-    f'{start} in TF1 (the first steps differ {_how_far(pairs)}): keep '
-    f'{tf1.record.name}, which works in eager mode, or assign {start} to the slot before the first '
-    'step'
+    f'{start} in TF1 (the first steps differ {_how_far(pairs)}): {fix}'
   )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 
 from tf2verify.records.op_graph import OpGraph, TensorKey
 from tf2verify.relation.proof.differences.bounds import unlike_bounds
+from tf2verify.relation.proof.differences.bypasses import bypasses
 from tf2verify.relation.proof.differences.moved_factors import is_moved
 from tf2verify.relation.proof.differences.pairs import (
   EXTRA,
@@ -106,6 +107,7 @@ def explained(
     # What reads the same with another number or attribute; then, what only looks different.
     search.alone(pairs)
     search.spellings()
+    search.alone(bypasses)
   later: list[tuple[Proposed, Unlike]] = []
   for proposed in stages:
     for first in search.alone(proposed):

@@ -78,6 +78,8 @@ class Unlike:
     chain: positions of all that one side alone has, of which the last one is named; empty where
       it is not of the shape and dtype of what it reads.
     terms: of both, where they differ in a term and not in an operation of one kind.
+    named: position of the operation that a reader is told of, on the side that alone has it; None
+      for that of the pair.
   """
 
   tf1: int
@@ -86,6 +88,7 @@ class Unlike:
   values: tuple[str, str]
   chain: tuple[int, ...] = ()
   terms: tuple[int, int] | None = None
+  named: int | None = None
 
 
 def candidates(proof: Proof) -> Iterator[Unlike]:
@@ -103,7 +106,7 @@ def _alone(proof: Proof) -> Iterator[Unlike]:
       producers.setdefault(number, position)
     readers = side.graph.consumers()
     for position in sorted(side.tested):
-      read = _passed(proof, side, position)
+      read = passed(proof, side, position)
       chain: tuple[int, ...] = ()
       if read is None:
         read, chain = _guarded(proof, side, position)
@@ -111,12 +114,12 @@ def _alone(proof: Proof) -> Iterator[Unlike]:
       last: int | None = position
       while last is not None and partner is not None and len(chain) < _LONGEST_CHAIN:
         chain += (last,)
-        text = ' → '.join(_spelled(proof, side, n) for n in chain)
+        text = ' → '.join(spelled(proof, side, n) for n in chain)
         ends = (chain[-1], partner) if what == MISSING else (partner, chain[-1])
         yield Unlike(*ends, what, (text, '') if what == MISSING else ('', text), chain)
         after = {reader for reader, _ in readers[last]}
         last = after.pop() if len(after) == 1 else None
-        if last is not None and _passed(proof, side, last) != (chain[-1], 0):
+        if last is not None and passed(proof, side, last) != (chain[-1], 0):
           last = None
 
 
@@ -185,7 +188,7 @@ def _converted(proof: Proof) -> Iterator[Unlike]:
           if family(one.op_type) != family(op.op_type) or one.outputs != op.outputs:
             continue
           if [other.values[key] for key in one.inputs] == wanted:
-            text = _spelled(proof, side, between)
+            text = spelled(proof, side, between)
             if what == MISSING:
               yield Unlike(position, partner, what, (text, ''))
             else:
@@ -199,7 +202,7 @@ def _only_read(proof: Proof, side: Side, position: int) -> TensorKey | None:
   return computed[0] if len(computed) == 1 and not op.functions and not op.is_leaf else None
 
 
-def _passed(proof: Proof, side: Side, position: int) -> TensorKey | None:
+def passed(proof: Proof, side: Side, position: int) -> TensorKey | None:
   """Returns what an operation may hand on unchanged: its one tensor, of its own shape."""
   op = side.graph.ops[position]
   read = _only_read(proof, side, position)
@@ -208,7 +211,7 @@ def _passed(proof: Proof, side: Side, position: int) -> TensorKey | None:
   return read if side.graph.ops[read[0]].outputs[read[1]] == op.outputs[0] else None
 
 
-def _spelled(proof: Proof, side: Side, position: int) -> str:
+def spelled(proof: Proof, side: Side, position: int) -> str:
   op = side.graph.ops[position]
   if op.op_type == 'Cast':
     return f'Cast to {op.outputs[0][0]}'
@@ -227,7 +230,7 @@ def pairs(proof: Proof) -> Iterator[Unlike]:
   for position in sorted(proof.tf1.tested):
     read = _read(proof, proof.tf1, values, position)
     for other in others.get(read or (), ()):
-      found = _difference(proof, position, other)
+      found = unlike_settings(proof, position, other)
       if found is not None:
         yield Unlike(position, other, *found)
 
@@ -241,7 +244,7 @@ def _read(
   return tuple(sorted(computed)) if all(number in values for number in computed) else None
 
 
-def _difference(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]] | None:
+def unlike_settings(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]] | None:
   """Returns what tells two operations apart that read the same; None if nothing is known to."""
   one, other = proof.tf1.graph.ops[tf1], proof.tf2.graph.ops[tf2]
   if one.outputs != other.outputs:

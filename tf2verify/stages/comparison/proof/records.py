@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
-from tf2verify.relation.proof.differences.pairs import Unlike
+from tf2verify.relation.proof.differences.pairs import EXTRA, Unlike
 from tf2verify.relation.proof.differences.stopped_gradients import stopped_on_one_side
 from tf2verify.relation.proof.proving import Proof, Side
 
@@ -96,8 +96,8 @@ def difference_records(proof: Proof, found: Sequence[Unlike]) -> tuple[GraphDiff
       one.what,
       proof.tf2.graph.ops[one.tf2].op_type,
       *one.values,
-      _line(proof.tf1.graph, one.tf1),
-      _line(proof.tf2.graph, one.tf2),
+      _line(proof.tf1.graph, one.tf1 if one.named is None or one.what == EXTRA else one.named),
+      _line(proof.tf2.graph, one.tf2 if one.named is None or one.what != EXTRA else one.named),
       len(same),
     )
     for same in kinds.values()
