@@ -35,9 +35,9 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import RunSpec, training_name
-from tf2verify.sides.tf2 import planting
-from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
-from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.sides.tf2.traces import planting
+from tf2verify.sides.tf2.traces.possible_faults import PossibleFault, possible_faults
+from tf2verify.sides.tf2.traces.tracing import TracedPort
 from tf2verify.stages.passes.zero_randomness import CaseFill, ZeroRandomness
 from tf2verify.stages.stage import CaseUnderTest
 

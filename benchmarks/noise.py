@@ -38,7 +38,7 @@ from tf2verify.sides.tf1 import session_runs
 from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.stages import STAGES
-from tf2verify.stages.comparison import rounding
+from tf2verify.stages.comparison.noise import rounding
 from tf2verify.stages.passes.gradients import Gradients
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 

@@ -38,9 +38,9 @@ from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.reference import nests
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates, prove
-from tf2verify.stages.comparison import proving
-from tf2verify.stages.comparison.proving import Related, compared
-from tf2verify.stages.training import step_proof
+from tf2verify.stages.comparison.proof import proving
+from tf2verify.stages.comparison.proof.proving import Related, compared
+from tf2verify.stages.training.graphs import step_proof
 
 _FILES = tuple(sorted(glob.glob('examples/*/*_test.py')))
 _MODELS = tuple(sorted(glob.glob('benchmarks/without_effect/*.py')))

@@ -11,7 +11,7 @@ from absl.testing import absltest, parameterized
 
 from tests import console
 from tests.conversion_test import CommandTestCase
-from tf2verify.sides.tf2 import model_files
+from tf2verify.sides.tf2.files import model_files
 
 v1 = tf.compat.v1
 

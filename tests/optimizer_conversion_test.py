@@ -18,7 +18,7 @@ from tf2verify.commands.conversion import to_port
 from tf2verify.numerics.tolerance import VALUE_TOLERANCES
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
-from tf2verify.sides.tf2 import model_files
+from tf2verify.sides.tf2.files import model_files
 
 v1 = tf.compat.v1
 _CASES = """

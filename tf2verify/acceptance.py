@@ -12,7 +12,7 @@ from tf2verify.records.accepted import WHERE_ONE_IS, AcceptedCause, Change, Chan
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import StageVerdict
-from tf2verify.sides.tf1.changed_reference import Places, described
+from tf2verify.sides.tf1.graphs.changed_reference import Places, described
 
 # So many changes are tried in a stage: places of one epsilon, say.
 _MOST = 24

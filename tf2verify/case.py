@@ -30,13 +30,13 @@ from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, stage_names
-from tf2verify.sides.graphs.source_lines import forget_lines
-from tf2verify.sides.hook_places import with_place
+from tf2verify.sides.graphs.lines.source_lines import forget_lines
+from tf2verify.sides.hooks.places import with_place
 from tf2verify.sides.kept.sources import source_for
 from tf2verify.sides.recorded.recording import declaration_of
 from tf2verify.sides.recorded.references import ReferenceSource
 from tf2verify.sides.side import Progress
-from tf2verify.sides.tf2.call_arguments import by_default, takes_training
+from tf2verify.sides.tf2.layers.call_arguments import by_default, takes_training
 from tf2verify.stages import STAGES, Stage
 from tf2verify.tensorflow_internals import deprecations
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tf2verify.case import EquivalenceCase, missing_hooks
 from tf2verify.environment.case_files import case_files, shown_path
 from tf2verify.errors import UsageError
-from tf2verify.sides.user_code import importing
+from tf2verify.sides.hooks.user_code import importing
 
 
 @dataclasses.dataclass(frozen=True)

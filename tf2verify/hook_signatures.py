@@ -6,7 +6,7 @@ from typing import Any
 
 from tf2verify import hooks
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.sides.hook_places import with_place
+from tf2verify.sides.hooks.places import with_place
 
 
 def check_signatures(case: object) -> None:

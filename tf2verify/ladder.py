@@ -28,11 +28,12 @@ from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 from tf2verify.safe_text import safe_line, safe_values
 from tf2verify.selection import StageSelection, check_training_modes
-from tf2verify.sides import hook_slips, side
+from tf2verify.sides import side
+from tf2verify.sides.hooks import slips as hook_slips
 from tf2verify.sides.process import freed_memory, loop_draws, randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
-from tf2verify.sides.tf1.changed_reference import ChangedReference
+from tf2verify.sides.tf1.graphs.changed_reference import ChangedReference
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage, interchanges
@@ -331,7 +332,7 @@ class Ladder:
       return verdict
     # For failures only: 50 ms.
     from tf2verify.stages.experiments.stage_bench import bench_for
-    from tf2verify.stages.failed_stage import Experimenting, diagnose_stage, with_diagnosis
+    from tf2verify.stages.failures.failed_stage import Experimenting, diagnose_stage, with_diagnosis
 
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with self.conditions():

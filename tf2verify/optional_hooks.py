@@ -10,7 +10,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.execution_mode import MODES
 from tf2verify.relation.variable_map import VariableMap
-from tf2verify.sides import loss_parts
+from tf2verify.sides.losses import loss_parts
 from tf2verify.sides.side import Declaration
 
 DEFAULT_MODES = MODES

@@ -10,7 +10,7 @@ from tf2verify.diagnosis.edits.mistakes import Found, Mistake
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.records.experiment import Edit, Experiment, Outcome
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 _MANY = ' → '.join(['Reshape', 'Fill', 'Mul', 'Pack', 'StridedSlice', 'Tile', 'AddV2', 'Cast'])
 

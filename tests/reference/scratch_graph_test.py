@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tf2verify.reference.scratch_graph import is_scratch_graph
-from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 

@@ -55,10 +55,30 @@ _WITHIN = {
     ('process',),
     ('graphs',),
     ('',),
+    ('losses',),
+    ('hooks',),
+    ('optimizers',),
     ('tf1', 'tf2'),
     ('recorded',),
     ('kept',),
     ('repetition', 'modes'),
+  ),
+  'sides/graphs': (
+    ('lines', 'graph_defs', 'variables'),
+    ('rewriting',),
+    ('',),
+    ('edits',),
+  ),
+  'sides/tf1': (
+    ('graphs',),
+    ('sessions',),
+    ('',),
+  ),
+  'sides/tf2': (
+    ('traces', 'layers'),
+    ('files', 'optimization'),
+    ('graphs',),
+    ('',),
   ),
   'diagnosis': (
     ('formulas',),
@@ -84,11 +104,28 @@ _WITHIN = {
     ('',),
   ),
   'stages': (
+    ('variables',),
     ('',),
-    ('comparison',),
+    ('failures', 'comparison'),
     ('passes',),
     ('experiments',),
     ('losses', 'training', 'checkpoints', 'modes', 'repetition'),
+  ),
+  'stages/comparison': (
+    ('noise',),
+    ('',),
+    ('proof', 'seeded'),
+  ),
+  'stages/passes': (
+    ('further_runs',),
+    ('',),
+  ),
+  'stages/training': (
+    ('steps',),
+    ('rounding',),
+    ('graphs',),
+    ('further_steps',),
+    ('',),
   ),
   'commands': (
     ('conversion', 'tf1_code'),
@@ -106,7 +143,7 @@ _LONG_FUNCTIONS = {
   'diagnosis.diagnose._inspected': 58,
   'reference.losses.record_losses': 56,
   'reference.step_entries.record_steps': 51,
-  'sides.tf1.train_graph.add_train_op': 58,
+  'sides.tf1.graphs.train_graph.add_train_op': 58,
 }
 _RANK = {name: rank for rank, layer in enumerate(_LAYERS) for name in layer}
 

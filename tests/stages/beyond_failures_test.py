@@ -12,7 +12,7 @@ import tf2verify
 from tests.stages import tiny_models
 from tf2verify import Status, time_for_diagnosis
 from tf2verify.environment import diagnose_option
-from tf2verify.stages import failed_stage
+from tf2verify.stages.failures import failed_stage
 
 v1 = tf.compat.v1
 _STAGES = (

@@ -17,9 +17,9 @@ from tf2verify.environment import diagnose_option
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.experiment import Edit, Outcome
 from tf2verify.records.op_graph import NodeChange
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.wiring import CannotRepair
-from tf2verify.sides.tf2 import port_tracing
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
+from tf2verify.sides.tf2.graphs import port_tracing
 from tf2verify.stages.experiments import forward_runs, stage_bench
 
 v1 = tf.compat.v1

@@ -11,7 +11,7 @@ from tests.stages.tiny_models import bias, kernel
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.side_by_side import Curve, RandomOps
-from tf2verify.stages.comparison.rounding import Sorted
+from tf2verify.stages.comparison.noise.rounding import Sorted
 
 v1 = tf.compat.v1
 

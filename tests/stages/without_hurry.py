@@ -3,8 +3,8 @@
 from unittest import mock
 
 from tests.stages.first_failure import LadderTestCase
-from tf2verify.sides.tf2 import redrawn
-from tf2verify.stages.comparison import judged_starts
+from tf2verify.sides.tf2.layers import redrawn
+from tf2verify.stages.comparison.seeded import judged_starts
 
 
 class WithoutHurryTestCase(LadderTestCase):

@@ -8,7 +8,7 @@ from absl.testing import absltest
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api
 
-from tf2verify.sides.tf2.ways_to_trace import trace
+from tf2verify.sides.tf2.traces.ways_to_trace import trace
 from tf2verify.tensorflow_internals import autograph_cache
 
 _CODE = """

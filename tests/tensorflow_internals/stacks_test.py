@@ -3,7 +3,7 @@
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.tensorflow_internals import graphs
 
 

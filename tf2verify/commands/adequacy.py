@@ -25,11 +25,11 @@ from tf2verify.relation.proof.proving import prove
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import Progress, RunSpec
-from tf2verify.sides.tf2 import planting
-from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
-from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.comparison.proving import compared, paired_variables, reference_graph
-from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
+from tf2verify.sides.tf2.traces import planting
+from tf2verify.sides.tf2.traces.possible_faults import PossibleFault, possible_faults
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
+from tf2verify.stages.comparison.noise.reruns import Again, repeated, rerun_of
+from tf2verify.stages.comparison.proof.proving import compared, paired_variables, reference_graph
 from tf2verify.stages.comparison.traced_port import TracedComparison
 from tf2verify.stages.passes.zero_randomness import (
   ZeroRandomness,

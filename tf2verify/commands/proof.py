@@ -10,7 +10,7 @@ from tf2verify.sides.process import freed_memory
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
-from tf2verify.stages.comparison.unrun_proof import FailedWithValues, UnrunProof, unrun_proof
+from tf2verify.stages.comparison.proof.unrun import FailedWithValues, UnrunProof, unrun_proof
 from tf2verify.stages.raised import defect_record, error_record
 
 

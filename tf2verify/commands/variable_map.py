@@ -9,8 +9,8 @@ from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
-from tf2verify.stages.derived_map import derived_map
-from tf2verify.stages.map_found import DerivedMap
+from tf2verify.stages.variables.derived_map import derived_map
+from tf2verify.stages.variables.map_found import DerivedMap
 
 
 def derive_variable_map(case: type[EquivalenceCase]) -> VariableMap:

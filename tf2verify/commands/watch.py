@@ -20,7 +20,7 @@ from tf2verify.records.verdict import CaseVerdict
 from tf2verify.records.verdict_text import case_status_line, ladder_lines
 from tf2verify.report import terminal
 from tf2verify.safe_text import safe, safe_line
-from tf2verify.sides.graphs.source_lines import forget_lines
+from tf2verify.sides.graphs.lines.source_lines import forget_lines
 from tf2verify.sides.kept.sources import HeldReference
 from tf2verify.stages import STAGES
 from tf2verify.tensorflow_internals import deprecations

@@ -42,7 +42,7 @@ from tf2verify.records.diagnosis import (
 )
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import VARIABLE
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 # Stages that explain what they find themselves; the search shows the place.
 _OF_STEPS = 'training_steps'

@@ -12,7 +12,7 @@ from tf2verify.diagnosis.named_numbers import says
 from tf2verify.diagnosis.proven_numbers import proven_cause_at
 from tf2verify.records.diagnosis import BY_EXPERIMENT, OF_STARTS, Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 # What a graph shows, and numbers say better where they show it.
 _NUMBERS_FIRST = ('clipped_logits',)

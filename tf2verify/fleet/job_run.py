@@ -30,7 +30,7 @@ def prepare() -> None:
   legacy_keras.require()
   import tf2verify.case
   import tf2verify.discovery
-  import tf2verify.stages.failed_stage  # noqa: F401
+  import tf2verify.stages.failures.failed_stage  # noqa: F401
   from tf2verify.sides.process import preloading
 
   preloading.preload()

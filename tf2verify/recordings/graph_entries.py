@@ -40,7 +40,7 @@ def source(value: object) -> SourceEntry:
 
 @dataclasses.dataclass(frozen=True)
 class VariableEntry:
-  """A variable: the fields of `sides.tf1.build.GraphVariable` and of its record.
+  """A variable: the fields of `sides.tf1.graphs.build.GraphVariable` and of its record.
 
   Attributes:
     source: index of its line among the graph's sources.
@@ -81,7 +81,7 @@ class DrawEntry:
 
 @dataclasses.dataclass(frozen=True)
 class GradientEntry:
-  """A gradient by tensor name; see `sides.tf1.build.GraphGradient`."""
+  """A gradient by tensor name; see `sides.tf1.graphs.build.GraphGradient`."""
 
   variable: str = parsed(text)
   values: str | None = parsed(maybe(text))
@@ -96,7 +96,7 @@ class GradientEntry:
 
 @dataclasses.dataclass(frozen=True)
 class GraphEntry:
-  """A graph; see `sides.tf1.build.BuiltGraph`.
+  """A graph; see `sides.tf1.graphs.build.BuiltGraph`.
 
   Attributes:
     training: the training mode.

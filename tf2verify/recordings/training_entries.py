@@ -166,7 +166,7 @@ class StepEntry:
 
 @dataclasses.dataclass(frozen=True)
 class StepsEntry:
-  """Training steps; see `records.training.TrainingRun` and `sides.tf1.train_graph.TrainGraph`.
+  """Training steps; see `records.training.TrainingRun` and `tf1.graphs.train_graph.TrainGraph`.
 
   The noise of `variables`, and of slots of role `shadow`, is that of their change since
   `values_before`.

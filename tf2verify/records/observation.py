@@ -261,7 +261,7 @@ class Observation:
     structure: the nest that the side returned, as text.
     outputs: in the order of the nest, dictionaries by sorted key.
     regularization_losses: in the side's own order; pair them by variable.
-    regularization_total: their sum, see `sides.functional.total`; None without any.
+    regularization_total: their sum, see `sides.losses.functional.total`; None without any.
     losses_left_out: tf2 only: the number of `layer.losses` where the case's
       `tf2_regularization_losses` returns none.
     initial_values: of every variable, before the call.

@@ -42,7 +42,7 @@ _MEANINGS = {
   **dict.fromkeys(('rms', 'mean square', 'square avg'), 'squared gradient'),
   **dict.fromkeys(('mg', 'average gradients', 'grad avg'), 'mean gradient'),
 }
-# Of optimizers of unknown rule; `sides.optimizer_state` says so too.
+# Of optimizers of unknown rule; `sides.optimizers.state` says so too.
 _COUNTER = re.compile(r'[ _]\d+$')
 # Of the greatest element: values that are closer are those of one quantity.
 _SAME = 1e-4

@@ -12,7 +12,7 @@ from tf2verify.records.observation import VariableCreation, VariableRecord
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.fill import Fill
-from tf2verify.sides.graphs.traces import Trace
+from tf2verify.sides.graphs.lines.traces import Trace
 
 TF1 = 'tf1'
 TF2 = 'tf2'

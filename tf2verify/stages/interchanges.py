@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from tf2verify.errors import NotApplicable
 from tf2verify.relation.layouts.interchangeable import Exchange
 from tf2verify.stages import orders
-from tf2verify.stages.pairing import interchanged
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+from tf2verify.stages.variables.pairing import interchanged
 
 # A name in what is said of a variable, of a slot, say.
 _WORD = re.compile(r'[^\s\[\]:,]+')

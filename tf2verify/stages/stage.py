@@ -20,12 +20,12 @@ from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.relation.names.alignment import Alignment
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.other_sizes import OtherSize
+from tf2verify.sides.hooks.other_sizes import OtherSize
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
-from tf2verify.stages.pairing import Pairing, paired
+from tf2verify.stages.variables.pairing import Pairing, paired
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from absl.testing import absltest
 from tf2verify.diagnosis.edits.mistakes import Mistake, of_the_port
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.rewiring import OtherInput
-from tf2verify.sides.graphs.wiring import OF_TF1
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import OF_TF1
+from tf2verify.sides.graphs.graph_defs.rewiring import OtherInput
 
 
 def _mistake(reads):

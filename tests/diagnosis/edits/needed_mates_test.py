@@ -11,7 +11,7 @@ from tf2verify.diagnosis.places.bench import Judged
 from tf2verify.records.experiment import Edit
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import NodeChange
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 _BEFORE = Judged(frozenset({('output', 'a', 'run')}), 1, 1.0, 1.0)
 

@@ -9,7 +9,7 @@ from absl.testing import absltest, parameterized
 from tensorflow.python.eager import context
 
 import tf2verify
-from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.tensorflow_internals import kernels

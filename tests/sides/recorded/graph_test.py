@@ -15,7 +15,7 @@ import tensorflow as tf
 from tf2verify.records.sampled import SampledArray
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf1.influence import WithoutInfluence
+from tf2verify.sides.tf1.graphs.influence import WithoutInfluence
 from tf2verify.stages.passes.zero_randomness import CaseFill
 
 v1 = tf.compat.v1

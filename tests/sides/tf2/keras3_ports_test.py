@@ -12,8 +12,8 @@ from absl.testing import absltest
 import tf2verify
 from tests.stages.first_failure import LadderTestCase
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides.graphs.op_recorder import OpRecorder
-from tf2verify.sides.tf2 import layer_parts
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
+from tf2verify.sides.tf2.layers import layer_parts
 from tf2verify.tensorflow_internals import keras3
 
 v1 = tf.compat.v1

@@ -1,4 +1,4 @@
-"""Tests of tf2verify.sides.tf2.names_in_common: variables of a tf.Module without own names."""
+"""Tests of sides.tf2.layers.names_in_common: variables of a tf.Module without own names."""
 
 import abc
 
@@ -8,7 +8,7 @@ from absl.testing import absltest
 import tf2verify
 from tests.stages.first_failure import LadderTestCase
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides.tf2 import layer_parts
+from tf2verify.sides.tf2.layers import layer_parts
 
 v1 = tf.compat.v1
 _STAGES = ('variable_inventory', 'zero_randomness', 'seeded_constant')

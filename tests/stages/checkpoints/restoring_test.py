@@ -7,7 +7,7 @@ from tests import small_case
 from tf2verify.case import new_ladder
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.tensor_key import TensorKey
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
 from tf2verify.stages.checkpoints.restoring import called_port, compare_restored, with_sentinels
 from tf2verify.stages.comparison.comparing import Comparison
 

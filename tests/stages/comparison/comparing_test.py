@@ -6,7 +6,7 @@ from tf2verify.records.difference import Aspect
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import rerun_of
+from tf2verify.stages.comparison.noise.reruns import rerun_of
 
 VALUES = tolerance.VALUE_TOLERANCES
 LOSSES = tolerance.REGULARIZATION_TOLERANCES

@@ -12,8 +12,8 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict_text import differences_text
 from tf2verify.reference.perturbation import moved
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import rerun_of
-from tf2verify.stages.comparison.rounding import Suspect
+from tf2verify.stages.comparison.noise.reruns import rerun_of
+from tf2verify.stages.comparison.noise.rounding import Suspect
 
 
 def _values(*shape):

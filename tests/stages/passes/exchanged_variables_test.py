@@ -1,4 +1,4 @@
-"""Tests of tf2verify.stages.exchanged_variables: variables that a port uses for each other."""
+"""Tests of stages.failures.exchanged_variables: variables that a port uses for each other."""
 
 import abc
 

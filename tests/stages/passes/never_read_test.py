@@ -1,4 +1,4 @@
-"""Tests of tf2verify.stages.never_read: variables that the port does not read, and tf1 does."""
+"""Tests of stages.failures.never_read: variables that the port does not read, and tf1 does."""
 
 import abc
 

@@ -7,9 +7,9 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
-from tests.stages.training.other_gradients_test import Trained
+from tests.stages.training.further_steps.other_gradients_test import Trained
 from tf2verify import Status
-from tf2verify.stages.training.paces import Paces
+from tf2verify.stages.training.steps.paces import Paces
 
 v1 = tf.compat.v1
 _STAGE = 'training_steps'

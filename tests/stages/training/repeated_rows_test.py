@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import tf2verify
-from tests.stages.training.other_rows_test import Embedded
+from tests.stages.training.further_steps.other_rows_test import Embedded
 
 v1 = tf.compat.v1
 _STAGE = 'training_steps'

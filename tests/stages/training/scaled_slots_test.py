@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
-from tests.stages.training.other_gradients_test import Trained
+from tests.stages.training.further_steps.other_gradients_test import Trained
 from tf2verify import Status
 
 v1 = tf.compat.v1

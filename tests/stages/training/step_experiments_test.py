@@ -1,4 +1,4 @@
-"""Tests of tf2verify.stages.training.edited_steps: mistakes in updates that are tried out."""
+"""Tests of stages.training.graphs.edited_steps: mistakes in updates that are tried out."""
 
 import abc
 import unittest.mock
@@ -12,8 +12,8 @@ import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tf2verify.records.experiment import Edit, Outcome
-from tf2verify.sides.tf2 import edited_step, step_tracing
-from tf2verify.stages.training import edited_steps
+from tf2verify.sides.tf2.graphs import edited_step, step_tracing
+from tf2verify.stages.training.graphs import edited_steps
 
 v1 = tf.compat.v1
 

@@ -1,4 +1,4 @@
-"""Tests of tf2verify.stages.training.step_graphs: which line of a training step a report names."""
+"""Tests of stages.training.graphs.step_graphs: which line of a training step a report names."""
 
 import abc
 import inspect

@@ -15,8 +15,8 @@ from tf2verify.commands.conversion.reading import Reading, model_lines, verified
 from tf2verify.commands.conversion.target import Format, Target
 from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.records.verdict_text import SIDES, Sides, differences_text
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2 import model_files
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import model_files
 from tf2verify.stages.checkpoints.error_line import telling_line
 from tf2verify.stages.checkpoints.keras_files import check_model, check_weights
 from tf2verify.stages.checkpoints.loading import Loaded

@@ -13,13 +13,13 @@ from tf2verify.errors import LayerError, UserCodeError
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict_text import differences_text
 from tf2verify.sides import side
-from tf2verify.sides.optimizer_state import is_optimizer
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.optimizers.state import is_optimizer
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2 import model_files, printed_lines
-from tf2verify.sides.tf2.call_arguments import takes_training
-from tf2verify.sides.tf2.port import Port
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import model_files, printed_lines
+from tf2verify.sides.tf2.layers.call_arguments import takes_training
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.checkpoints.error_line import telling_line
 from tf2verify.stages.checkpoints.optimizer_transfer import (
   WRITTEN_AND_READ,

@@ -24,7 +24,7 @@ from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
 from tf2verify.stages.checkpoints.conversion_account import (
   Remark,
   left_out_keys,

@@ -19,9 +19,9 @@ from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress, RunSpec
-from tf2verify.sides.tf1.saver import GraphSaver
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2 import model_files
+from tf2verify.sides.tf1.sessions.saver import GraphSaver
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import model_files
 from tf2verify.stages.checkpoints.conversion_account import tf1_alone
 from tf2verify.stages.checkpoints.loading import Loaded, compare_outputs
 from tf2verify.stages.checkpoints.port_files import check_file, read_port

@@ -9,8 +9,8 @@ from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import TARGET, OpRecord, TensorKey
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import GivenValue, Repair
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.repairs import GivenValue, Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 # What targets that are gradients are called.
 _GRADIENTS = ('gradient ', 'loss gradient ')

@@ -13,7 +13,7 @@ from tf2verify.records.diagnosis import GraphDifference
 from tf2verify.records.experiment import Edit
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph, OpRecord
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 
 def lines_at(place: Place) -> list[tuple[str, int]]:

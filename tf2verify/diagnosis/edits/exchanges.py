@@ -28,8 +28,8 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
-from tf2verify.sides.graphs.repairs import Repair, bypass
-from tf2verify.sides.graphs.rewiring import OtherInput
+from tf2verify.sides.graphs.edits.repairs import Repair, bypass
+from tf2verify.sides.graphs.graph_defs.rewiring import OtherInput
 
 # Each takes a run of the stage.
 _MOST = 6

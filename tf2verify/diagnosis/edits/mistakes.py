@@ -24,8 +24,8 @@ from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.wiring import OF_TF1
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import OF_TF1
 
 _THEN = ' → '
 # Of more operations than these at a place, it is not said which ones are a mistake.

@@ -27,8 +27,8 @@ from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, VARIABLE, OpGraph, TensorKey
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.rewiring import OtherInput
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.graph_defs.rewiring import OtherInput
 
 _SECONDS = 2.0
 # Each takes a run of the stage.

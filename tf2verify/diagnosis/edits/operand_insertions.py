@@ -18,9 +18,9 @@ from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.put_in import read_through
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.put_in import read_through
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 _KINDS = frozenset(('Mul', 'AddV2', 'Sub', 'RealDiv', 'Maximum', 'Minimum'))
 # Each takes a run of the stage.

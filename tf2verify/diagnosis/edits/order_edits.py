@@ -17,8 +17,8 @@ from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import INPUT, TARGET, OpGraph
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.rewiring import OtherInput
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.graph_defs.rewiring import OtherInput
 
 _STACKS = ('Pack', 'ConcatV2')
 _PARTS = ('Unpack', 'Split', 'SplitV')

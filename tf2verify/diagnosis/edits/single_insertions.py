@@ -21,7 +21,7 @@ from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import TARGET, Inserted, NodeChange, TensorKey
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 # Each takes a run of the stage.
 _MOST = 3

@@ -153,7 +153,7 @@ class Recognized:
 class Denominator:
   """What a sum over an example is divided by."""
 
-  name: str  # as in `sides.tf1.changed_reference`
+  name: str  # as in `sides.tf1.graphs.changed_reference`
   text: str  # for a hint
   # Its value, given the terms' shape and the weights (None without).
   of: Callable[[tuple[int, ...], _Array | None], float]

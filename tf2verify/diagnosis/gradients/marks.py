@@ -11,8 +11,8 @@ from tf2verify.diagnosis.divergence.tensors.regions import Region
 from tf2verify.diagnosis.patterns.operations.gradient_paths import marks_of
 from tf2verify.records.op_graph import STOPS, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.operations.op_pairs import family
-from tf2verify.sides.graphs.gradient_repairs import marks_before, marks_of_tensor
-from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE
+from tf2verify.sides.graphs.edits.gradient_repairs import marks_before, marks_of_tensor
+from tf2verify.sides.graphs.edits.repairs import GRADIENT_ATTRIBUTE
 from tf2verify.sides.graphs.run import GraphRun
 
 # Operands may come in any order, and have the same gradient.

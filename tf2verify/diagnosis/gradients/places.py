@@ -38,12 +38,12 @@ from tf2verify.records.op_graph import (
   TensorKey,
 )
 from tf2verify.relation.operations.op_pairs import Pairing, family
-from tf2verify.sides.graphs.gradient_repairs import (
+from tf2verify.sides.graphs.edits.gradient_repairs import (
   GradientTransplants,
 )
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.rewiring import OtherInput
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
+from tf2verify.sides.graphs.graph_defs.rewiring import OtherInput
 
 _OUTPUT = 'output '
 _CUSTOM = 'custom gradient'

@@ -15,7 +15,7 @@ from tf2verify.diagnosis.gradients.stops import GradientStops
 from tf2verify.diagnosis.gradients.texts import gradient_text, stops_text
 from tf2verify.diagnosis.places.bench import Bench, Judged, Left
 from tf2verify.records.experiment import Edit, Experiment, Outcome
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 # Of the places that do not make the stage pass all at once, so many are tried one by one.
 _MOST_ALONE = 32

@@ -28,7 +28,7 @@ from tf2verify.records.op_graph import (
   TensorKey,
 )
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 # Of the tensors of the port that hold what tf1 stops, the last ones.
 _MOST_PLACES = 4

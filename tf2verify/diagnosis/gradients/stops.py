@@ -23,8 +23,8 @@ from tf2verify.diagnosis.places.bench import Bench, Judged, LookedAt
 from tf2verify.diagnosis.places.looking import Place
 from tf2verify.diagnosis.places.source_records import bare_source
 from tf2verify.numerics.agreement import IDENTICAL
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 _MOST_TENSORS = 16
 

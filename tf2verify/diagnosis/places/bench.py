@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.observation import SourceLine
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 
 # Of several edits at once, where they do not make the stage pass.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import TARGET, VARIABLE, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import Transplant
+from tf2verify.sides.graphs.edits.repairs import Transplant
 
 # More than so many are not tried one by one.
 _FEW = 4

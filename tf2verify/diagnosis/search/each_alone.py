@@ -19,9 +19,9 @@ from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.records.experiment import Edit, Experiment
 from tf2verify.relation.operations.op_pairs import is_backward
 from tf2verify.relation.proof.differences.pairs import UNARY
-from tf2verify.sides.graphs.contents import numbers_of
-from tf2verify.sides.graphs.repairs import Repair
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.contents import numbers_of
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 # Each takes a search.
 _MOST = 2

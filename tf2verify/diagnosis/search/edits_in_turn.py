@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tf2verify.diagnosis.edits.mistakes import Mistake
 from tf2verify.diagnosis.places.bench import Bench, Judged, Left
 from tf2verify.diagnosis.places.looking import Looking
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 _MOST_MISTAKES = 4
 # Edits of one part that are judged; each takes a run of the stage.

@@ -35,7 +35,7 @@ from tf2verify.numerics.relayout import is_constant
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import NodeChange, OpRecord
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 
 # Targets that follow from others by differentiation.
 _GRADIENTS = ('gradient ', 'loss gradient ')

@@ -6,7 +6,7 @@ the stage's own comparison passes with all of them, and does not without this on
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tf2verify.diagnosis.divergence.effects.all_rounds import AllRounds, Given, Layouts, Moved
 from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
@@ -30,9 +30,14 @@ from tf2verify.diagnosis.places.looking import Looking, Place
 from tf2verify.diagnosis.search.seen_places import SeenPlaces
 from tf2verify.records import rounds
 from tf2verify.records.experiment import Edit, Experiment, Outcome
-from tf2verify.records.op_graph import TensorKey
-from tf2verify.sides.graphs.repairs import Repair, Transplant, bypass, layout_of_shapes, transplant
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.repairs import (
+  Repair,
+  Transplant,
+  bypass,
+  layout_of_shapes,
+  transplant,
+)
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 MOST_MISTAKES = 10
 _MOST_PLACES = 48
@@ -315,11 +320,7 @@ class Repairing:
     return Repair(transplants=moved)
 
   def _before_the_end_of(
-    self,
-    looking: Looking,
-    pair: RegionPair,
-    given: Mapping[TensorKey, TensorKey],
-    everywhere: AllRounds,
+    self, looking: Looking, pair: RegionPair, given: Given, everywhere: AllRounds
   ) -> Repair | None:
     """Returns tf1's unpaired operations in place of the port's, for all that read these.
 

@@ -19,7 +19,7 @@ from tf2verify.diagnosis.steps.ends import StepEnds, shared_targets, written_ten
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.operations.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import GivenValue, Repair
+from tf2verify.sides.graphs.edits.repairs import GivenValue, Repair
 
 _RATE = 'learning rate (of the step)'
 _INTEGERS = ('int32', 'int64')

@@ -14,7 +14,7 @@ from tf2verify.diagnosis.proposals.code_lines import Line, Proposal
 from tf2verify.diagnosis.steps.update_moves import other_orders
 from tf2verify.diagnosis.steps.update_part import Rewired, UpdatePart
 from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 _UPDATE = 'update of '
 _WORD_OF = ' of '

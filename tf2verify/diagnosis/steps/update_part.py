@@ -11,7 +11,7 @@ from tf2verify.diagnosis.divergence.tensors.outputs import is_opaque, output_byt
 from tf2verify.diagnosis.places.looking import Looking
 from tf2verify.diagnosis.steps.ends import StepEnds, shared_targets, written_tensors
 from tf2verify.records.op_graph import TARGET, NodeChange, TensorKey
-from tf2verify.sides.graphs.repairs import Repair, target_bypass
+from tf2verify.sides.graphs.edits.repairs import Repair, target_bypass
 
 # What comes before an update.
 _BEFORE = ('loss', 'gradient ', 'output ')

@@ -15,7 +15,7 @@ from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.normal_forms.states import Count
 from tf2verify.relation.shadows import SHADOW
-from tf2verify.sides.graphs.inlining import data_inputs
+from tf2verify.sides.graphs.graph_defs.inlining import data_inputs
 from tf2verify.sides.graphs.step_run import (
   RATE_TARGET,
   StepGraph,

@@ -15,7 +15,7 @@ from tf2verify.records.distribution import Distribution, Family
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 
 # What stands for the op types of an initializer that no graph can be made of.
 CODE = 'Python code'

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference.graph_ops import reached
-from tf2verify.sides.graphs.extraction import behind
-from tf2verify.sides.graphs.sessions import imported, open_session
-from tf2verify.sides.graphs.settled_numbers import settle
-from tf2verify.sides.graphs.source_lines import user_line
+from tf2verify.sides.graphs.graph_defs.extraction import behind
+from tf2verify.sides.graphs.graph_defs.sessions import imported, open_session
+from tf2verify.sides.graphs.lines.source_lines import user_line
+from tf2verify.sides.graphs.rewriting.settled_numbers import settle
 from tf2verify.tensorflow_internals import graphs
 
 # Each runs the graph so far: a step that asks for more is a loop over numbers.

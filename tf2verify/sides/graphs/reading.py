@@ -20,12 +20,12 @@ from tf2verify.records.op_graph import (
 )
 from tf2verify.reference.graph_ops import inputs_of, ops_run_by, reached
 from tf2verify.reference.variables import static_shape
-from tf2verify.sides.graphs.constants import constant_of
-from tf2verify.sides.graphs.gradient_lines import with_forward_lines
-from tf2verify.sides.graphs.inlining import KEPT_CHOICE, shown_choice
-from tf2verify.sides.graphs.op_order import positions
-from tf2verify.sides.graphs.purity import is_pure
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.graph_defs.constants import constant_of
+from tf2verify.sides.graphs.graph_defs.inlining import KEPT_CHOICE, shown_choice
+from tf2verify.sides.graphs.graph_defs.op_order import positions
+from tf2verify.sides.graphs.graph_defs.purity import is_pure
+from tf2verify.sides.graphs.lines.gradient_lines import with_forward_lines
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.tensorflow_internals import graphs
 
 # They pass their input on as it is, or say so to the gradient only.

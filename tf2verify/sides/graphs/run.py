@@ -11,14 +11,14 @@ from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides.graphs.double_precision import widen, with_64_bits
-from tf2verify.sides.graphs.extraction import called
-from tf2verify.sides.graphs.inlining import with_output
+from tf2verify.sides.graphs.graph_defs.extraction import called
+from tf2verify.sides.graphs.graph_defs.inlining import with_output
+from tf2verify.sides.graphs.graph_defs.parts import Part
+from tf2verify.sides.graphs.graph_defs.sessions import imported, open_session
 from tf2verify.sides.graphs.kept_values import KeptValues, key_of
-from tf2verify.sides.graphs.late_reads import is_reference, late_reads, may_write, run_for
-from tf2verify.sides.graphs.parts import Part
 from tf2verify.sides.graphs.ranks import keeps_ranks, refuse_unknown_ranks
-from tf2verify.sides.graphs.sessions import imported, open_session
+from tf2verify.sides.graphs.rewriting.double_precision import widen, with_64_bits
+from tf2verify.sides.graphs.variables.late_reads import is_reference, late_reads, may_write, run_for
 
 v1 = tf.compat.v1
 _Trial = tuple[Sequence[str], Mapping[str, np.ndarray], Sequence[NodeChange]]

@@ -11,21 +11,21 @@ from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.reference.graph_ops import op_name_of
-from tf2verify.sides.graphs.extraction import behind
-from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
-from tf2verify.sides.graphs.inlining import condition_of, is_decision, with_output
+from tf2verify.sides.graphs.graph_defs.extraction import behind
+from tf2verify.sides.graphs.graph_defs.inlining import condition_of, is_decision, with_output
+from tf2verify.sides.graphs.graph_defs.sessions import imported, open_session
 from tf2verify.sides.graphs.numbers_read import ReadNumber
 from tf2verify.sides.graphs.reading import GraphReader, Target
-from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import imported, open_session
-from tf2verify.sides.graphs.settled_numbers import (
+from tf2verify.sides.graphs.rewriting.settled_numbers import (
   is_number,
   numbers_of_counts,
   settle_all,
   settle_reads,
 )
-from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
-from tf2verify.sides.graphs.without_state import WithoutState, without_state
+from tf2verify.sides.graphs.rewriting.taken_branches import CONDITIONS, with_taken_branches
+from tf2verify.sides.graphs.rewriting.without_state import WithoutState, without_state
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.variables.given_variables import assignment, make_handle, preparation
 
 v1 = tf.compat.v1
 LOSS_TARGET = 'loss (total)'

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tf2verify.records.observation import CodePlace, RandomDraw, SourceLine, VariableRecord
 from tf2verify.reference.variables import static_shape
-from tf2verify.sides.graphs.user_sources import remember_lines, user_source
-from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.graphs.lines.user_sources import remember_lines, user_source
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient, GraphVariable
 
 v1 = tf.compat.v1
 Gradients = tuple[GraphGradient, ...]

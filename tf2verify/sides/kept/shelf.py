@@ -19,8 +19,8 @@ from tf2verify.sides.kept.installed import file_digest
 from tf2verify.sides.kept.outside import Outside
 from tf2verify.sides.process import own_arithmetic
 from tf2verify.sides.side import Progress
-from tf2verify.sides.tf1.build import BuiltGraph
-from tf2verify.sides.tf1.live_graphs import GraphKey
+from tf2verify.sides.tf1.graphs.build import BuiltGraph
+from tf2verify.sides.tf1.graphs.live_graphs import GraphKey
 
 _FORMAT = 3
 _MANIFEST = 'kept.json'

@@ -11,7 +11,7 @@ from tf2verify.sides import side
 from tf2verify.sides.modes import replicas
 from tf2verify.sides.modes.computation import Computation
 from tf2verify.sides.modes.embedding import embedded
-from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.tensorflow_internals import autograph as internal_autograph
 
 

@@ -14,12 +14,13 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides import loss_parts, side
-from tf2verify.sides.loss_function import checked_loss
-from tf2verify.sides.tf2 import layer_parts
-from tf2verify.sides.tf2.outermost import scope_around
-from tf2verify.sides.tf2.port import Port, array_of, flat_outputs, readable_outputs
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides import side
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.losses import loss_parts
+from tf2verify.sides.losses.loss_function import checked_loss
+from tf2verify.sides.tf2.layers import layer_parts
+from tf2verify.sides.tf2.layers.outermost import scope_around
+from tf2verify.sides.tf2.layers.port import Port, array_of, flat_outputs, readable_outputs
 from tf2verify.tensorflow_internals import autograph
 
 Call = Callable[[Any], Any]

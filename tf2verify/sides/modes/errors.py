@@ -4,7 +4,7 @@ import re
 import traceback
 
 from tf2verify.safe_text import message_of
-from tf2verify.sides.graphs.source_lines import is_user_file, source_line
+from tf2verify.sides.graphs.lines.source_lines import is_user_file, source_line
 
 # `... on XLA_CPU_JIT: StringJoin (No registered 'StringJoin' OpKernel for ...)`.
 _WITHOUT_XLA_KERNEL = re.compile(r"\b(\w+) \(No registered '\w+' OpKernel for XLA")

@@ -18,7 +18,9 @@ from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides import loss_parts, side
+from tf2verify.sides import side
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.losses import loss_parts
 from tf2verify.sides.modes import compilation, replicas
 from tf2verify.sides.modes.callees import Callee, Callees, Maker, ModeState
 from tf2verify.sides.modes.computation import for_wanted, mode_tensors
@@ -27,8 +29,7 @@ from tf2verify.sides.modes.errors import one_line
 from tf2verify.sides.process import logical_devices, randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.port import array_of
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf2.layers.port import array_of
 from tf2verify.tensorflow_internals import decorated_calls
 
 # What is done with a call as soon as it is made; returns what is kept of it.
@@ -285,14 +286,7 @@ class PortModes:
     )
     records = state.port.recorder.creation_records(created)
     return ModeRun(
-      mode,
-      tuple(calls),
-      why,
-      raised,
-      records,
-      tuple(traces),
-      frozenset(draws),
-      frozenset(in_loops),
+      mode, tuple(calls), why, raised, records, tuple(traces), frozenset(draws), frozenset(in_loops)
     )
 
   def _first_call(

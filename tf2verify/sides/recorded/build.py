@@ -17,8 +17,8 @@ from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.graph_safety import RefusedOp
 from tf2verify.sides.recorded.stand_ins import with_stand_ins
-from tf2verify.sides.tf1 import seed_rewriting
-from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.tf1.graphs import seed_rewriting
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient, GraphVariable
 
 v1 = tf.compat.v1
 

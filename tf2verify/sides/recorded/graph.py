@@ -17,10 +17,10 @@ from tf2verify.records.sampled import SampledArray
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.fill import ConstantFill, Fill, RecordedFill
-from tf2verify.sides.graphs.effects import Effect, Program, effects_in_any
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.graphs.initial_draws import InitialDraw
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.variables.effects import Effect, Program, effects_in_any
 from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded.build import lines_of, variables_of
 from tf2verify.sides.recorded.given_values import other_value
@@ -29,13 +29,14 @@ from tf2verify.sides.recorded.races import RecordedRaces
 from tf2verify.sides.recorded.recording import same_arrays
 from tf2verify.sides.recorded.redrawn_fill import RedrawnFill
 from tf2verify.sides.recorded.replay import Replay
-from tf2verify.sides.tf1 import influence, session_values, starts
-from tf2verify.sides.tf1.build import BuiltGraph, inventory_of
-from tf2verify.sides.tf1.effects import recorded_program
-from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.graphs import influence
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, inventory_of
+from tf2verify.sides.tf1.graphs.effects import recorded_program
+from tf2verify.sides.tf1.graphs.racing import Racing
 from tf2verify.sides.tf1.reference import GraphHere, PreparedRuns, SeededRun
-from tf2verify.sides.tf1.reference_run import graph_run_of
 from tf2verify.sides.tf1.session_runs import SessionRuns
+from tf2verify.sides.tf1.sessions import session_values, starts
+from tf2verify.sides.tf1.sessions.reference_run import graph_run_of
 
 
 @final

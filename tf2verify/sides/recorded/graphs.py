@@ -14,8 +14,9 @@ from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import RecordedBuild, parsed
 from tf2verify.sides.recorded.races import RecordedRaces
-from tf2verify.sides.tf1 import seed_rewriting, session_values
-from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
+from tf2verify.sides.tf1.graphs import seed_rewriting
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient
+from tf2verify.sides.tf1.sessions import session_values
 
 
 @final

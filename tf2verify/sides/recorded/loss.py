@@ -14,13 +14,14 @@ from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, Loss
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides import loss_function, side
+from tf2verify.sides import side
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import imported, parsed
 from tf2verify.sides.tf1.loss_function import loss_run, moved_output
-from tf2verify.sides.user_code import user_code
 
 _HOOK = 'tf1_loss'
 

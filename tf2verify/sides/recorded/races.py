@@ -4,7 +4,7 @@ from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.records.observation import SourceLine
 from tf2verify.sides.recorded.build import lines_of, parsed
-from tf2verify.sides.tf1.racing import Fetches, GraphRaces, Racing, searched
+from tf2verify.sides.tf1.graphs.racing import Fetches, GraphRaces, Racing, searched
 
 
 class RecordedRaces:

@@ -13,11 +13,11 @@ from tf2verify.errors import RecordingError
 from tf2verify.recordings.recording import Recording
 from tf2verify.reference import nests
 from tf2verify.reference.arrays import array_digest
-from tf2verify.sides.inputs import checked_inputs
+from tf2verify.sides.hooks.inputs import checked_inputs
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.recorded import sources as recorded_sources
 from tf2verify.sides.recorded.blind_spots import blind_spots
 from tf2verify.sides.recorded.checkpoint import checkpoint_path
-from tf2verify.sides.user_code import user_code
 
 _MADE_BY = {'make_tf1_optimizer': 'optimizer', 'make_tf1_train_op': 'train_op'}
 _STEPS = 'training_steps_to_take'

@@ -7,18 +7,18 @@ from typing import Any, Protocol, final
 
 from tf2verify.records.accepted import Change
 from tf2verify.safe_text import safe_line
-from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import side
+from tf2verify.sides.hooks import inputs as case_inputs
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.recorded.graph import RecordedGraph
 from tf2verify.sides.recorded.recording import RecordedDeclaration
 from tf2verify.sides.recorded.training import RecordedTraining
-from tf2verify.sides.tf1 import initializers as tf1_initializers
-from tf2verify.sides.tf1.changed_reference import ChangedReference
 from tf2verify.sides.tf1.graph import Tf1Graph
-from tf2verify.sides.tf1.live_graphs import Keeper
+from tf2verify.sides.tf1.graphs import initializers as tf1_initializers
+from tf2verify.sides.tf1.graphs.changed_reference import ChangedReference
+from tf2verify.sides.tf1.graphs.live_graphs import Keeper
 from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf1.training import Tf1Training
-from tf2verify.sides.user_code import user_code
 
 
 class DeclaredReference(side.Declaration, Protocol):

@@ -8,9 +8,9 @@ from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.train_op import GATE
-from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
-from tf2verify.sides.tf1.racing import Fetches
-from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.tf1.graphs.racing import Fetches
+from tf2verify.sides.tf1.graphs.train_graph import GraphSlot, TrainGraph
 
 
 def train_graph(

@@ -21,9 +21,9 @@ from tf2verify.records.training import (
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
-from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
+from tf2verify.sides.graphs.variables.effects import Program
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import RecordedBuild, lines_of, parsed, variables_of
 from tf2verify.sides.recorded.loss import RecordedLossFunction
@@ -32,14 +32,14 @@ from tf2verify.sides.recorded.recording import same_arrays
 from tf2verify.sides.recorded.steps import RecordedSteps
 from tf2verify.sides.recorded.train_graph import step_fetches, train_graph
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
-from tf2verify.sides.tf1 import session_values
-from tf2verify.sides.tf1.build import BuiltGraph
-from tf2verify.sides.tf1.effects import recorded_program
-from tf2verify.sides.tf1.loss_graph import LossGraph
-from tf2verify.sides.tf1.racing import Fetches, Racing
+from tf2verify.sides.tf1.graphs.build import BuiltGraph
+from tf2verify.sides.tf1.graphs.effects import recorded_program
+from tf2verify.sides.tf1.graphs.loss_graph import LossGraph
+from tf2verify.sides.tf1.graphs.racing import Fetches, Racing
+from tf2verify.sides.tf1.graphs.train_graph import TrainGraph
 from tf2verify.sides.tf1.reference import RecordedReference
 from tf2verify.sides.tf1.reference_steps import PreparedSteps, ReferenceSteps
-from tf2verify.sides.tf1.train_graph import TrainGraph
+from tf2verify.sides.tf1.sessions import session_values
 from tf2verify.sides.tf1.training_runs import TrainingRuns
 
 NO_LOSSES = (

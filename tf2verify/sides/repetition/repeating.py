@@ -14,14 +14,14 @@ from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.tensor_key import Run, TensorKey, numbered
 from tf2verify.records.training import TrainingStep
 from tf2verify.sides import side
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.observed_tensors import all_tensors
 from tf2verify.sides.process import randomness
 from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.port_records import output_records
+from tf2verify.sides.tf2.layers.port_records import output_records
 from tf2verify.tensorflow_internals import eager
 
 # Runs a side from its start and returns all that it yields.

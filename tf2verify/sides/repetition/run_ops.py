@@ -11,8 +11,8 @@ from tf2verify.numerics.repeatability import digest
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import INPUT, TARGET
 from tf2verify.records.repetition import RunOp
+from tf2verify.sides.graphs.lines.source_lines import user_line
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.tensorflow_internals import op_callbacks
 

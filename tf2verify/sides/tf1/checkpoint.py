@@ -12,10 +12,10 @@ import tensorflow as tf
 from tf2verify.errors import CheckpointError
 from tf2verify.records.checkpoint import CheckpointKey, KeySource
 from tf2verify.records.wording import listed
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.reference import ReferenceGraph
+from tf2verify.sides.tf1.sessions import session_values
 
 # The key under which `tf.train.Checkpoint` keeps which object has which attributes.
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'

@@ -8,21 +8,21 @@ import numpy as np
 from tf2verify.records.observation import RandomDraw, TensorRecord
 from tf2verify.sides import side
 from tf2verify.sides.fill import Fill, RecordedFill
-from tf2verify.sides.graphs.effects import Effect, effects_in_any
+from tf2verify.sides.graphs.graph_defs.inlining import operation
 from tf2verify.sides.graphs.initial_draws import InitialDraw
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.user_sources import user_source
-from tf2verify.sides.other_sizes import shapes_of
-from tf2verify.sides.tf1 import starts
-from tf2verify.sides.tf1.build import BuiltGraph, inventory_of
-from tf2verify.sides.tf1.effects import program_of
-from tf2verify.sides.tf1.influence import WithoutInfluence, inputs_read, without_influence
-from tf2verify.sides.tf1.live_graphs import Keeper, LiveGraphs
-from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.graphs.variables.effects import Effect, effects_in_any
+from tf2verify.sides.hooks.other_sizes import shapes_of
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, inventory_of
+from tf2verify.sides.tf1.graphs.effects import program_of
+from tf2verify.sides.tf1.graphs.influence import WithoutInfluence, inputs_read, without_influence
+from tf2verify.sides.tf1.graphs.live_graphs import Keeper, LiveGraphs
+from tf2verify.sides.tf1.graphs.racing import Racing
 from tf2verify.sides.tf1.reference import PreparedRuns, RecordedReference, SeededRun
-from tf2verify.sides.tf1.reference_run import graph_run_of
 from tf2verify.sides.tf1.session_runs import SessionRuns
+from tf2verify.sides.tf1.sessions import starts
+from tf2verify.sides.tf1.sessions.reference_run import graph_run_of
 
 
 @final

@@ -15,18 +15,19 @@ from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.tf1_semantics import with_either_shape
-from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides import side
+from tf2verify.sides.graphs.graph_defs.inlining import operation
+from tf2verify.sides.graphs.graph_defs.sessions import imported, open_session
+from tf2verify.sides.graphs.lines.user_sources import user_source, user_source_behind
 from tf2verify.sides.graphs.reading import GraphReader, Target
+from tf2verify.sides.graphs.rewriting.unrolled_loops import is_apart, take_apart
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import imported, open_session
-from tf2verify.sides.graphs.unrolled_loops import is_apart, take_apart
-from tf2verify.sides.graphs.user_sources import user_source, user_source_behind
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.process.fence import fenced
-from tf2verify.sides.tf1.reference_run import of_rounds
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf1.sessions.reference_run import of_rounds
 
 v1 = tf.compat.v1
 _LOSS, _METRICS = 'tf1_loss', 'tf1_metrics'

@@ -14,13 +14,13 @@ from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.fill import Fill
-from tf2verify.sides.graphs.effects import Effect, Program
 from tf2verify.sides.graphs.initial_draws import InitialDraw
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.tf1.build import BuiltGraph
-from tf2verify.sides.tf1.influence import WithoutInfluence
-from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.graphs.variables.effects import Effect, Program
+from tf2verify.sides.tf1.graphs.build import BuiltGraph
+from tf2verify.sides.tf1.graphs.influence import WithoutInfluence
+from tf2verify.sides.tf1.graphs.racing import Racing
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 
 

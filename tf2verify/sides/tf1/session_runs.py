@@ -12,13 +12,14 @@ from tf2verify.records.observation import (
   TensorRecord,
 )
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides import functional, side
-from tf2verify.sides.graphs.sessions import open_session
+from tf2verify.sides import side
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
+from tf2verify.sides.losses import functional
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf1 import session_values
-from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
-from tf2verify.sides.tf1.racing import Racing, fetches_of
+from tf2verify.sides.tf1.graphs.build import BuiltGraph, GraphGradient
+from tf2verify.sides.tf1.graphs.racing import Racing, fetches_of
 from tf2verify.sides.tf1.reference import PreparedRuns, SeededRun
+from tf2verify.sides.tf1.sessions import session_values
 
 
 class Graphs(Protocol):

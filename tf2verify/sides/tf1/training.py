@@ -12,23 +12,23 @@ from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.slot_roles import LINEAR
 from tf2verify.sides import side
-from tf2verify.sides.graphs.effects import Program
-from tf2verify.sides.graphs.inlining import operation
-from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.graph_defs.inlining import operation
+from tf2verify.sides.graphs.lines.op_recorder import OpRecorder
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.graphs.variables.effects import Program
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf1 import build as tf1_build
-from tf2verify.sides.tf1.effects import program_of
+from tf2verify.sides.tf1.graphs import build as tf1_build
+from tf2verify.sides.tf1.graphs.effects import program_of
+from tf2verify.sides.tf1.graphs.loss_graph import LossGraph, add_losses, fetched_outputs
+from tf2verify.sides.tf1.graphs.racing import Racing
+from tf2verify.sides.tf1.graphs.train_graph import GraphSlot, TrainGraph, add_train_op
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
-from tf2verify.sides.tf1.loss_graph import LossGraph, add_losses, fetched_outputs
-from tf2verify.sides.tf1.racing import Racing
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
-from tf2verify.sides.tf1.session_steps import SessionSteps
-from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph, add_train_op
+from tf2verify.sides.tf1.sessions.session_steps import SessionSteps
 from tf2verify.sides.tf1.training_runs import TrainingRuns
-from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 

@@ -11,19 +11,20 @@ from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.training import LossObservation
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides import functional, loss_function, side
+from tf2verify.sides import side
+from tf2verify.sides.graphs.graph_defs.sessions import open_session
 from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.sessions import open_session
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.tf1 import session_values
-from tf2verify.sides.tf1.build import GraphVariable
-from tf2verify.sides.tf1.loss_graph import LossGraph
-from tf2verify.sides.tf1.racing import Fetches, Racing
-from tf2verify.sides.tf1.reference_run import graph_run_of
-from tf2verify.sides.tf1.session_steps import SessionSteps
-from tf2verify.sides.tf1.step_graph import step_graph
-from tf2verify.sides.tf1.train_graph import TrainGraph
+from tf2verify.sides.losses import functional, loss_function
+from tf2verify.sides.tf1.graphs.build import GraphVariable
+from tf2verify.sides.tf1.graphs.loss_graph import LossGraph
+from tf2verify.sides.tf1.graphs.racing import Fetches, Racing
+from tf2verify.sides.tf1.graphs.step_graph import step_graph
+from tf2verify.sides.tf1.graphs.train_graph import TrainGraph
+from tf2verify.sides.tf1.sessions import session_values
+from tf2verify.sides.tf1.sessions.reference_run import graph_run_of
+from tf2verify.sides.tf1.sessions.session_steps import SessionSteps
 
 
 @final

@@ -15,35 +15,33 @@ from tf2verify.errors import (
   Tf2VerifyError,
   UserCodeError,
 )
-from tf2verify.records.observation import (
-  Observation,
-  RegularizationLoss,
-  TensorRecord,
-)
+from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts.variable_layouts import Layouts
-from tf2verify.sides import functional, side
-from tf2verify.sides.graphs.dataflow import variables_behind_each
-from tf2verify.sides.graphs.effects import Effect
+from tf2verify.sides import side
 from tf2verify.sides.graphs.initial_draws import InitialDraw
-from tf2verify.sides.graphs.op_recorder import MAKING
+from tf2verify.sides.graphs.lines.op_recorder import MAKING
+from tf2verify.sides.graphs.lines.traces import retraced
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.traces import retraced
+from tf2verify.sides.graphs.variables.dataflow import variables_behind_each
+from tf2verify.sides.graphs.variables.effects import Effect
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.losses import functional
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.tf2 import declared_sizes, layer_parts, outermost, port_tracing
-from tf2verify.sides.tf2.checked_layer import check_layer, check_not_built, is_placeholder
-from tf2verify.sides.tf2.effects import port_effects
-from tf2verify.sides.tf2.grouped_draws import drawn_elements
-from tf2verify.sides.tf2.input_marks import InputMarks
-from tf2verify.sides.tf2.keras3_parts import check_keras3
-from tf2verify.sides.tf2.port import Port, array_of, checked_outputs, untraced
-from tf2verify.sides.tf2.port_records import gradient_record, losses_kept, output_records
-from tf2verify.sides.tf2.redrawn import Redrawn
-from tf2verify.sides.tf2.served_keras import served_keras_note
-from tf2verify.sides.tf2.shown import ValuesGiven, shown_draws, shown_names
-from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf2.graphs import port_tracing
+from tf2verify.sides.tf2.graphs.effects import port_effects
+from tf2verify.sides.tf2.layers import declared_sizes, layer_parts, outermost
+from tf2verify.sides.tf2.layers.checked_layer import check_layer, check_not_built, is_placeholder
+from tf2verify.sides.tf2.layers.grouped_draws import drawn_elements
+from tf2verify.sides.tf2.layers.input_marks import InputMarks
+from tf2verify.sides.tf2.layers.keras3_parts import check_keras3
+from tf2verify.sides.tf2.layers.port import Port, array_of, checked_outputs, untraced
+from tf2verify.sides.tf2.layers.port_records import gradient_record, losses_kept, output_records
+from tf2verify.sides.tf2.layers.redrawn import Redrawn
+from tf2verify.sides.tf2.layers.served_keras import served_keras_note
+from tf2verify.sides.tf2.layers.shown import ValuesGiven, shown_draws, shown_names
+from tf2verify.sides.tf2.traces.tracing import NotTraceable, TracedPort
 from tf2verify.tensorflow_internals import keras3
 
 

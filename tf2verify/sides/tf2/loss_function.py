@@ -13,16 +13,17 @@ from tf2verify.errors import UserCodeError
 from tf2verify.records.loss_values import LossExample, LossProgram, LossValue, MetricValue
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
-from tf2verify.sides import loss_function, side
+from tf2verify.sides import side
+from tf2verify.sides.graphs.lines.user_sources import user_source_behind
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.user_sources import user_source_behind
-from tf2verify.sides.optimizer_state import told
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.losses import loss_function
+from tf2verify.sides.optimizers.state import told
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.tf2 import tracing, ways_to_trace
-from tf2verify.sides.tf2.derived_gradients import Derived
-from tf2verify.sides.tf2.port import array_of
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf2.layers.port import array_of
+from tf2verify.sides.tf2.traces import tracing, ways_to_trace
+from tf2verify.sides.tf2.traces.derived_gradients import Derived
 from tf2verify.tensorflow_internals import autograph, keras3, op_callbacks
 
 _LOSS, _METRICS = 'tf2_loss', 'tf2_metrics'

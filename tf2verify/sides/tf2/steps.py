@@ -22,9 +22,9 @@ from tf2verify.reference import nests
 from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides.made_lines import MadeLines
-from tf2verify.sides.optimizer_parts import parts_of
-from tf2verify.sides.optimizer_state import (
+from tf2verify.sides.optimizers.made_lines import MadeLines
+from tf2verify.sides.optimizers.parts import parts_of
+from tf2verify.sides.optimizers.state import (
   SlotVariable,
   is_keras,
   record_of,
@@ -32,24 +32,24 @@ from tf2verify.sides.optimizer_state import (
   variables_of,
   with_keys,
 )
+from tf2verify.sides.optimizers.update_recorder import changes_gradients, update_recorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.seen import Seen
 from tf2verify.sides.set_aside_steps import slots_set_aside
 from tf2verify.sides.side import Change, Factor
-from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.given_gradients import GivenGradients
-from tf2verify.sides.tf2.gradient_records import gradient_record, is_known
-from tf2verify.sides.tf2.layer_parts import own_variables
-from tf2verify.sides.tf2.own_counts import rates_by_count
-from tf2verify.sides.tf2.port import HoldsElements, Port
-from tf2verify.sides.tf2.schedules import Schedule
-from tf2verify.sides.tf2.shown import shown_slots
-from tf2verify.sides.tf2.step import (
+from tf2verify.sides.tf2.graphs.edited_step import EditableStep
+from tf2verify.sides.tf2.graphs.step_tracing import SharedNames, StepTracing
+from tf2verify.sides.tf2.layers.layer_parts import own_variables
+from tf2verify.sides.tf2.layers.port import HoldsElements, Port
+from tf2verify.sides.tf2.layers.shown import shown_slots
+from tf2verify.sides.tf2.optimization.given_gradients import GivenGradients
+from tf2verify.sides.tf2.optimization.gradient_records import gradient_record, is_known
+from tf2verify.sides.tf2.optimization.own_counts import rates_by_count
+from tf2verify.sides.tf2.optimization.schedules import Schedule
+from tf2verify.sides.tf2.optimization.step import (
   Step,
   check_not_used,
 )
-from tf2verify.sides.tf2.step_tracing import SharedNames, StepTracing
-from tf2verify.sides.update_recorder import changes_gradients, update_recorder
 
 v1 = tf.compat.v1
 # Makes a step of its trace, given the values of the reference before it, by what both call them.

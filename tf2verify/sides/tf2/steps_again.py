@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.training import TrainingRun, TrainingStep
-from tf2verify.sides.made_lines import MadeLines
-from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.step_tracing import SharedNames
+from tf2verify.sides.optimizers.made_lines import MadeLines
+from tf2verify.sides.tf2.graphs.edited_step import EditableStep
+from tf2verify.sides.tf2.graphs.step_tracing import SharedNames
 from tf2verify.sides.tf2.steps import MakesStep, Tf2Steps
 
 v1 = tf.compat.v1

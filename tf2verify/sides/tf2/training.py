@@ -16,16 +16,17 @@ from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.fill import PerturbedFill
-from tf2verify.sides.optimizer_parts import OptimizerParts
-from tf2verify.sides.optimizer_state import (
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.optimizers.parts import OptimizerParts
+from tf2verify.sides.optimizers.state import (
   is_keras,
 )
 from tf2verify.sides.process import randomness
 from tf2verify.sides.seen import Seen
 from tf2verify.sides.set_aside_steps import start_set_aside
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.port import Port, array_of
-from tf2verify.sides.tf2.step import (
+from tf2verify.sides.tf2.layers.port import Port, array_of
+from tf2verify.sides.tf2.optimization.step import (
   Step,
   checked_optimizer,
   framework_step,
@@ -34,8 +35,7 @@ from tf2verify.sides.tf2.step import (
 )
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.sides.tf2.steps_again import Tf2StepsAgain
-from tf2verify.sides.tf2.ways_to_trace import Habit
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf2.traces.ways_to_trace import Habit
 
 v1 = tf.compat.v1
 

@@ -13,10 +13,10 @@ from tf2verify.numerics.error_summary import extents
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.table import Table
 from tf2verify.records.wording import listed
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
-from tf2verify.sides.user_code import user_code
 from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.loading import load, takes_optimizer
 from tf2verify.stages.checkpoints.saving import check_saved

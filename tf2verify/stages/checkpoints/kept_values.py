@@ -12,9 +12,9 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.wording import listed
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2.checkpoint import RestoreCall
-from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files.checkpoint import RestoreCall
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.checkpoints.restoring import compare_restored, with_hint
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest

@@ -13,9 +13,9 @@ from tf2verify.numerics.restored_values import same
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.wording import listed
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2 import model_files
-from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import model_files
+from tf2verify.sides.tf2.layers.port import Port, array_of
 from tf2verify.stages.checkpoints.error_line import telling_line
 from tf2verify.stages.checkpoints.loading import Loaded
 from tf2verify.stages.checkpoints.restoring import (

@@ -16,19 +16,19 @@ from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation import checkpoint_keys
 from tf2verify.sides import side
 from tf2verify.sides.fill import RecordedFill
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2.checkpoint import RestoreCall
-from tf2verify.sides.tf2.port import Port
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files.checkpoint import RestoreCall
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.kept_values import Reasons, restored_key
 from tf2verify.stages.checkpoints.restoring import called_port, compare_restored, with_sentinels
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import Rerun, repeated, rerun_of
+from tf2verify.stages.comparison.noise.reruns import Rerun, repeated, rerun_of
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest, by_name
 

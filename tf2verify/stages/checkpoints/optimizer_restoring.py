@@ -8,7 +8,7 @@ from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.relation import checkpoint_keys
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
-from tf2verify.sides.tf2.checkpoint import OptimizerState
+from tf2verify.sides.tf2.files.checkpoint import OptimizerState
 from tf2verify.stages.comparison.comparing import Comparison
 
 _BETA_1 = 0.9

@@ -14,12 +14,12 @@ from tf2verify.records.training import TrainingStep
 from tf2verify.reference.slot_roles import OWN_MOMENTUM
 from tf2verify.relation.slots import COUNTS, MOMENTUM_ROLES, scale_between
 from tf2verify.sides.fill import RecordedFill
-from tf2verify.sides.optimizer_state import eager_learning_rate, slots_of
+from tf2verify.sides.optimizers.state import eager_learning_rate, slots_of
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf1.training import Tf1Training
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.layers.port import Port, array_of
 from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.loading import Loaded
 from tf2verify.stages.checkpoints.restoring import called_port, compare_restored

@@ -10,9 +10,9 @@ from tf2verify.errors import CheckpointError, UserCodeError
 from tf2verify.numerics.restored_values import same
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2 import model_files
-from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import model_files
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.checkpoints.error_line import telling_line
 from tf2verify.stages.checkpoints.restoring import called_port, with_sentinels
 from tf2verify.stages.comparison.comparing import Comparison

@@ -11,8 +11,8 @@ from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 

@@ -18,11 +18,11 @@ from tf2verify.records.observation import Observation
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.wording import listed
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.sides.tf2 import saved_model
-from tf2verify.sides.tf2.checkpoint import RestoreCall
-from tf2verify.sides.tf2.model_files import without_warnings
-from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.files import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.files import saved_model
+from tf2verify.sides.tf2.files.checkpoint import RestoreCall
+from tf2verify.sides.tf2.files.model_files import without_warnings
+from tf2verify.sides.tf2.layers.port import Port
 from tf2verify.stages.checkpoints.error_line import telling_line
 from tf2verify.stages.checkpoints.keras_files import check_keras_files
 from tf2verify.stages.checkpoints.loading import Loaded

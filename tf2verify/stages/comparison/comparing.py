@@ -17,10 +17,11 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides.side import RunSpec
-from tf2verify.stages.comparison import kernels, operation_noise, rounding
 from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variables
+from tf2verify.stages.comparison.noise import kernels, rounding
+from tf2verify.stages.comparison.noise import operations as operation_noise
+from tf2verify.stages.comparison.noise.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.presence import presence_difference, regularization_hints
-from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.sampled_tensors import SampledCount, SampleResult, compare_either
 from tf2verify.stages.comparison.vacuity import Telling, near_zero_note
 from tf2verify.stages.stage import Findings

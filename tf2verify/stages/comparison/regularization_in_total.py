@@ -8,8 +8,8 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.arrays import compare_arrays, total
 from tf2verify.records.training import LossObservation
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides import loss_function
 from tf2verify.sides.fill import Fill
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest

@@ -10,7 +10,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import Rerun
+from tf2verify.stages.comparison.noise.reruns import Rerun
 from tf2verify.stages.stage import CaseUnderTest
 
 _LOSS = 'regularization loss '

@@ -15,15 +15,20 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.repaired import RepairedRuns, given_values, repaired_run, target_values
-from tf2verify.sides.tf2.tracing import TracedPort
-from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
+from tf2verify.sides.tf2.traces.repaired import (
+  RepairedRuns,
+  given_values,
+  repaired_run,
+  target_values,
+)
+from tf2verify.sides.tf2.traces.tracing import TracedPort
+from tf2verify.stages.comparison.noise.reruns import Again, repeated, rerun_of
 from tf2verify.stages.comparison.traced_port import TracedComparison
-from tf2verify.stages.failed_stage import traced_port
+from tf2verify.stages.failures.failed_stage import traced_port
 from tf2verify.stages.passes.zero_randomness import case_fill, constant_fill
 from tf2verify.stages.stage import CaseUnderTest
 

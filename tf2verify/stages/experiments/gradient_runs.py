@@ -13,14 +13,14 @@ from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import SourceLine, TensorRecord
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.lines.user_sources import user_source
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
-from tf2verify.sides.tf2.tracing import TracedPort
-from tf2verify.stages.comparison.reruns import repeated
-from tf2verify.stages.failed_stage import traced_port
+from tf2verify.sides.tf2.traces.repaired import given_values, repaired_run, target_tensors
+from tf2verify.sides.tf2.traces.tracing import TracedPort
+from tf2verify.stages.comparison.noise.reruns import repeated
+from tf2verify.stages.failures.failed_stage import traced_port
 from tf2verify.stages.passes.gradients import ReferenceGradients, compared_pairs
 from tf2verify.stages.stage import CaseUnderTest
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from tf2verify.diagnosis.places.bench import BenchRun, Judged, Left, LookedAt
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
-from tf2verify.sides.graphs.contents import content
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.contents import content
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.wiring import CannotRepair
-from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
+from tf2verify.sides.tf2.traces.tracing import NotTraceable, TracedPort
 from tf2verify.stages.experiments.forward_runs import COMPARED, ForwardRuns, forward_runs
 from tf2verify.stages.experiments.gradient_runs import GRADIENT, GradientRun, gradient_run
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Findings

@@ -12,14 +12,15 @@ from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.loss_values import LossExample, LossValue
 from tf2verify.records.observation import TensorRecord
-from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides import side
+from tf2verify.sides.graphs.edits.repairs import Repair
+from tf2verify.sides.graphs.rewriting.unrolled_loops import is_apart
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.unrolled_loops import is_apart
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
-from tf2verify.sides.tf2.repaired import RepairedRuns, given_values, repaired_run
-from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.sides.tf2.traces.repaired import RepairedRuns, given_values, repaired_run
+from tf2verify.sides.tf2.traces.tracing import TracedPort
 from tf2verify.stages.losses.results import LossResult, comparable
 
 # An edit may let a loop run for ever.

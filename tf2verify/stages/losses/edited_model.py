@@ -13,11 +13,11 @@ from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import LossObservation
-from tf2verify.sides import loss_function
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.edits.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_values
-from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.sides.losses import loss_function
+from tf2verify.sides.tf2.traces.repaired import given_values, repaired_run, target_values
+from tf2verify.sides.tf2.traces.tracing import TracedPort
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses.results import comparable
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.loss_values import LossExample
-from tf2verify.sides import loss_function
+from tf2verify.sides.hooks.user_code import user_code
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.side import Declaration
-from tf2verify.sides.user_code import user_code
 
 
 def own_examples(declaration: Declaration, model: LossExample) -> Iterator[LossExample]:

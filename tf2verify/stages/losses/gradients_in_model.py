@@ -9,11 +9,11 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.op_graph import TARGET
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides import loss_function
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.port_tracing import name_in_graph, traced_losses
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.graphs.port_tracing import name_in_graph, traced_losses
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest
 
 Gradients = dict[str, np.ndarray]

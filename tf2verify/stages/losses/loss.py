@@ -11,10 +11,10 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.proving import relate_losses
+from tf2verify.stages.comparison.proof.proving import relate_losses
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses import losses_in_model as loss_in_model
 from tf2verify.stages.losses.metrics_alone import MetricsAlone

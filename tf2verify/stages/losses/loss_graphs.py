@@ -3,13 +3,13 @@
 import dataclasses
 
 from tf2verify.records.loss_values import LossExample
+from tf2verify.sides.graphs.rewriting.unrolled_loops import is_apart
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.unrolled_loops import is_apart
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import ReferenceLoss
+from tf2verify.sides.tf2.graphs.port_tracing import traced_losses
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
-from tf2verify.sides.tf2.port_tracing import traced_losses
-from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.sides.tf2.traces.tracing import TracedPort
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 

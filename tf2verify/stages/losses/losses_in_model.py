@@ -15,11 +15,11 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides import loss_function
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.double_precision import explained
+from tf2verify.stages.comparison.noise.double_precision import explained
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses.edited_model import QUANTITY, EditedModel
 from tf2verify.stages.losses.results import comparable, loss_tolerance, summed

@@ -13,7 +13,7 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, MetricValue
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import LossObservation
-from tf2verify.sides import loss_function
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison

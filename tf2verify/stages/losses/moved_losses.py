@@ -8,8 +8,8 @@ from tf2verify.numerics.arrays import compare_arrays, total
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.relation.proof.differences.stopped_gradients import lines_of_stops
-from tf2verify.sides import loss_function
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.losses import loss_function
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses.gradients_in_model import Gradients, losses_and_outputs, of_both
 from tf2verify.stages.losses.losses_in_model import InModel

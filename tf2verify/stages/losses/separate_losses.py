@@ -21,10 +21,10 @@ from tf2verify.records.table import Table
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides import loss_function
+from tf2verify.sides.losses import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import Rerun
+from tf2verify.stages.comparison.noise.reruns import Rerun
 from tf2verify.stages.losses import kinks, other_labels, reference_faults
 from tf2verify.stages.losses.computed_weights import computed_weights
 from tf2verify.stages.losses.edited_losses import EditedLosses

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides.side import RunSpec
-from tf2verify.stages.comparison.proving import reference_graph
+from tf2verify.stages.comparison.proof.proving import reference_graph
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest
 

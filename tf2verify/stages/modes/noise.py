@@ -12,7 +12,7 @@ from tf2verify.records.execution_mode import ModeCall
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.modes.execution_modes import PortModes
-from tf2verify.stages.comparison import rounding
+from tf2verify.stages.comparison.noise import rounding
 from tf2verify.stages.modes.comparison import Judged, Pair, tolerance_of
 from tf2verify.stages.stage import CaseUnderTest
 

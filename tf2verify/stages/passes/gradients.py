@@ -14,11 +14,11 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison import eager_branches, first_nan, unread_variables
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
+from tf2verify.stages.comparison.noise.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.vacuity import gradient_notes
 from tf2verify.stages.comparison.zero_by_zero import leave_out
-from tf2verify.stages.passes.size_in_training import compare_in_training
-from tf2verify.stages.passes.wider_gradients import told_apart
+from tf2verify.stages.passes.further_runs.size_in_training import compare_in_training
+from tf2verify.stages.passes.further_runs.wider_gradients import told_apart
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 

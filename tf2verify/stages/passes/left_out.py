@@ -10,9 +10,9 @@ from tf2verify.records.side_by_side import VariablePair
 from tf2verify.records.wording import listed
 from tf2verify.relation.left_out import declaration
 from tf2verify.relation.variable_pairs import VARIABLE, described
-from tf2verify.sides.graphs.effects import Effect, effects
+from tf2verify.sides.graphs.variables.effects import Effect, effects
 from tf2verify.stages.stage import CaseUnderTest
-from tf2verify.stages.step_counter import is_counter
+from tf2verify.stages.variables.step_counter import is_counter
 
 _REASON = 'no output, loss or update depends on it'
 _SHOWN = 4

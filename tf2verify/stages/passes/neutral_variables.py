@@ -13,7 +13,7 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Inventory, RunSpec
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.traces.tracing import NotTraceable
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, by_name
 

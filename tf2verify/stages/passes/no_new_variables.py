@@ -10,7 +10,7 @@ from tf2verify.hooks import PLACEHOLDER
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import SourceLine, VariableCreation
 from tf2verify.records.verdict import Compared
-from tf2verify.sides.graphs.traces import Trace
+from tf2verify.sides.graphs.lines.traces import Trace
 from tf2verify.sides.side import training_name
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from tf2verify.relation.names.naming_rule import code, naming_rule
-from tf2verify.stages.mapped import layout_text
-from tf2verify.stages.pairing import Pairing
+from tf2verify.stages.variables.mapped import layout_text
+from tf2verify.stages.variables.pairing import Pairing
 
 # More entries of a map than that are not shown.
 _SHOWN = 4

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import RandomDraw
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.proving import relate_training
+from tf2verify.stages.comparison.proof.proving import relate_training
 from tf2verify.stages.comparison.regularization_in_total import settle
-from tf2verify.stages.comparison.seeded_runs import SeededPair, constant_run
+from tf2verify.stages.comparison.seeded.runs import SeededPair, constant_run
 from tf2verify.stages.comparison.vacuity import OutputWatch
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage

@@ -8,8 +8,8 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import RandomDraw
 from tf2verify.records.side_by_side import RandomOps
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.large_graphs import LargeGraphs
-from tf2verify.stages.comparison.seeded_runs import numbered_run
+from tf2verify.stages.comparison.proof.large_graphs import LargeGraphs
+from tf2verify.stages.comparison.seeded.runs import numbered_run
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 

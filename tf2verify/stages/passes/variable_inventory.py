@@ -21,13 +21,13 @@ from tf2verify.relation.names.naming_rule import NamingRule, code, naming_rule
 from tf2verify.relation.names.renames import RenameSuggestion, rename_suggestions
 from tf2verify.relation.names.roles import owner
 from tf2verify.relation.variable_pairs import FLOATX, VARIABLE, compare_pairs, described
-from tf2verify.sides.loss_function import leaves_of
+from tf2verify.sides.losses.loss_function import leaves_of
 from tf2verify.sides.side import Inventory
-from tf2verify.stages.mapped import layout_text
-from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.passes.left_out import LeftOutOfBoth
 from tf2verify.stages.passes.pairing_notes import pairing_notes
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
+from tf2verify.stages.variables.mapped import layout_text
+from tf2verify.stages.variables.pairing import Pairing
 
 # More renames than that are written down in a note.
 _SHOWN_RENAMES = 4

@@ -12,23 +12,23 @@ from tf2verify.records.observation import Observation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, ConstantInDomain, Fill, MilderFill, StartedFill
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.hook_places import with_place
+from tf2verify.sides.hooks.places import with_place
+from tf2verify.sides.hooks.user_code import user_code
 from tf2verify.sides.side import Declaration, RunSpec
 from tf2verify.sides.tf1.reference import PreparedRuns
-from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparison import first_nan, vacuity
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.dependence import Dependence, dependence
-from tf2verify.stages.comparison.lined_up import RunOfSide, with_dither
-from tf2verify.stages.comparison.proving import related
+from tf2verify.stages.comparison.noise.lined_up import RunOfSide, with_dither
+from tf2verify.stages.comparison.noise.reruns import Again, here_of, repeated, rerun_of
+from tf2verify.stages.comparison.proof.proving import related
 from tf2verify.stages.comparison.regularization_in_total import settle
-from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.further_runs.other_sizes import OtherSizes
+from tf2verify.stages.passes.further_runs.telling_inputs import other_inputs, tell_apart
+from tf2verify.stages.passes.further_runs.unread_inputs import add_unread_inputs
 from tf2verify.stages.passes.milder_values import milder
-from tf2verify.stages.passes.other_sizes import OtherSizes
-from tf2verify.stages.passes.telling_inputs import other_inputs, tell_apart
-from tf2verify.stages.passes.unread_inputs import add_unread_inputs
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 

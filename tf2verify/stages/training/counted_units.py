@@ -6,8 +6,8 @@ import numpy as np
 
 from tf2verify.diagnosis.rules.updates.later_rates import COUNTS, are_same
 from tf2verify.errors import NotApplicable
-from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.step_quantities import GLOBAL_STEP, QuantityPair
+from tf2verify.stages.training.steps.both_sides import BothSides
+from tf2verify.stages.training.steps.quantities import GLOBAL_STEP, QuantityPair
 
 
 class CountedUnits:

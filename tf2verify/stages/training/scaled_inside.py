@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.wording import names_text
-from tf2verify.stages.training.step_quantities import (
+from tf2verify.stages.training.steps.quantities import (
   APPLIED,
   SLOT,
   UPDATE,

@@ -15,7 +15,7 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.wording import listed, number_text
 from tf2verify.relation.slots import is_known_role
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.training.step_quantities import SLOT
+from tf2verify.stages.training.steps.quantities import SLOT
 
 # Of the greatest element; and how close the multiples of two variables, or steps, are.
 _SAME = 1e-4

@@ -11,7 +11,7 @@ from tf2verify.records.training import Slot, TrainingRun
 from tf2verify.records.wording import listed
 from tf2verify.reference.slot_roles import OWN_MOMENTUM
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name
-from tf2verify.stages.training.step_quantities import Steps
+from tf2verify.stages.training.steps.quantities import Steps
 
 _SHOWN = 6
 # Of a number: a power of a decay that is closer is the same.

@@ -19,22 +19,30 @@ from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.rounding import Judge
+from tf2verify.stages.comparison.noise.rounding import Judge
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection, Stage
-from tf2verify.stages.training import step_quantities as quantities
-from tf2verify.stages.training import steps_here
-from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.counted_units import CountedUnits
-from tf2verify.stages.training.edited_steps import StepJudge
-from tf2verify.stages.training.later_counts import compare_later_counts
-from tf2verify.stages.training.later_steps import Later, compare_later
-from tf2verify.stages.training.other_gradients import other_gradients
-from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_rows
-from tf2verify.stages.training.perturbed_runs import PerturbedRuns
-from tf2verify.stages.training.prepared_runs import prepared_runs
-from tf2verify.stages.training.rounding_gradients import RoundingWatch
+from tf2verify.stages.training.further_steps.later_counts import compare_later_counts
+from tf2verify.stages.training.further_steps.later_steps import Later, compare_later
+from tf2verify.stages.training.further_steps.other_gradients import other_gradients
+from tf2verify.stages.training.further_steps.other_rows import QUANTITY, OtherRows, compare_rows
+from tf2verify.stages.training.further_steps.small_gradients import small_gradients
+from tf2verify.stages.training.further_steps.untaken_branches import untaken_branches
+from tf2verify.stages.training.graphs.edited_steps import StepJudge
+from tf2verify.stages.training.graphs.step_graphs import COMPARED, StepGraphs, of_step
+from tf2verify.stages.training.graphs.step_proof import (
+  RelatedStep,
+  relate,
+  representative,
+  to_relate,
+)
+from tf2verify.stages.training.graphs.updates_alone import compare_updates
+from tf2verify.stages.training.rounding import steps_here
+from tf2verify.stages.training.rounding.gradients import RoundingWatch
+from tf2verify.stages.training.rounding.perturbed_runs import PerturbedRuns
+from tf2verify.stages.training.rounding.unread_gradients import UnreadGradients
+from tf2verify.stages.training.rounding.wide_steps import wide_steps
 from tf2verify.stages.training.scaled_inside import (
   PROPORTIONAL,
   inside_notes,
@@ -43,9 +51,10 @@ from tf2verify.stages.training.scaled_inside import (
 )
 from tf2verify.stages.training.scaled_slots import ScaledSlots
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
-from tf2verify.stages.training.small_gradients import small_gradients
-from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
-from tf2verify.stages.training.step_notes import (
+from tf2verify.stages.training.steps import quantities
+from tf2verify.stages.training.steps.both_sides import BothSides
+from tf2verify.stages.training.steps.clipping_trials import ClippingWatch
+from tf2verify.stages.training.steps.notes import (
   UNMOVED,
   IdleUpdates,
   blind_spots,
@@ -57,18 +66,9 @@ from tf2verify.stages.training.step_notes import (
   step_notes,
   step_table,
 )
-from tf2verify.stages.training.step_proof import (
-  RelatedStep,
-  relate,
-  representative,
-  to_relate,
-)
-from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_name, tolerance_for
+from tf2verify.stages.training.steps.prepared_runs import prepared_runs
+from tf2verify.stages.training.steps.quantities import QuantityPair, Steps, step_name, tolerance_for
 from tf2verify.stages.training.turns import Turns
-from tf2verify.stages.training.unread_gradients import UnreadGradients
-from tf2verify.stages.training.untaken_branches import untaken_branches
-from tf2verify.stages.training.updates_alone import compare_updates
-from tf2verify.stages.training.wide_steps import wide_steps
 
 # Without a number in one of them, averages and counters are all that a step shows.
 _NEEDS_NUMBERS = ((quantities.GRADIENT, ''), (quantities.APPLIED, ''), (quantities.UPDATE, ''))

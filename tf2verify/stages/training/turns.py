@@ -4,7 +4,7 @@ import numpy as np
 
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.relation.shadows import SHADOW, SHADOW_OF
-from tf2verify.stages.training.step_quantities import Steps
+from tf2verify.stages.training.steps.quantities import Steps
 
 
 class Turns:

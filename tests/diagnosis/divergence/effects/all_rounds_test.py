@@ -10,8 +10,8 @@ from tf2verify.diagnosis.divergence.effects.all_rounds import AllRounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import NodeChange
 from tf2verify.relation.operations.op_pairs import Pairing
-from tf2verify.sides.graphs.repairs import GivenValue, Transplant
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.repairs import GivenValue, Transplant
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 
 def _side(side, squares, rounds=3):

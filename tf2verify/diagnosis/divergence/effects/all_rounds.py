@@ -12,8 +12,8 @@ from tf2verify.numerics.relayout import Relayout
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.operations.op_pairs import Pairing
-from tf2verify.sides.graphs.repairs import GivenValue, Transplant
-from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.edits.repairs import GivenValue, Transplant
+from tf2verify.sides.graphs.edits.wiring import CannotRepair
 
 # Operations of tf1, the last one apart, and the port's operation that this replaces.
 Moved = tuple[tuple[Sequence[int], int], int]
@@ -45,8 +45,8 @@ class _Round:
 class AllRounds:
   """Finds an operation of one round of a loop in the others.
 
-  The rounds of a loop stand in both graphs, see `sides.graphs.unrolled_loops`; one line of the
-  port makes an operation of each.
+  The rounds of a loop stand in both graphs, see `sides.graphs.rewriting.unrolled_loops`; one line
+  of the port makes an operation of each.
   """
 
   def __init__(self, pairing: Pairing, in_one_round: bool = False) -> None:

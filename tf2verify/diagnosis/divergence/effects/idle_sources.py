@@ -18,7 +18,7 @@ from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, Inspecta
 from tf2verify.numerics.relayout import agreement_as_held
 from tf2verify.records import rounds
 from tf2verify.reference.arrays import widened
-from tf2verify.sides.graphs.repairs import GivenValue
+from tf2verify.sides.graphs.edits.repairs import GivenValue
 
 # With TF1's values at one source what is compared is this much of the distance nearer; with those
 # at another, which is idle then, it is not.

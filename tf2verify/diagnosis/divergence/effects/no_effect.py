@@ -17,7 +17,7 @@ from tf2verify.diagnosis.divergence.tensors.sources import FoundSource, Inspecta
 from tf2verify.numerics.agreement import ROUNDING_EPSILONS, agreement
 from tf2verify.records.op_graph import TARGET
 from tf2verify.reference.arrays import widened
-from tf2verify.sides.graphs.repairs import GivenValue
+from tf2verify.sides.graphs.edits.repairs import GivenValue
 
 # What fails may change by this share of its difference: by rounding. A small mistake beside a large
 # one changes it by more.

@@ -1,0 +1,1 @@
+"""Graphs as GraphDefs: their parts, their functions inlined, sessions of them."""

@@ -1,0 +1,1 @@
+"""The user's lines that made the operations of a graph."""

@@ -1,0 +1,1 @@
+"""Graphs rewritten to compute the same: without loops, conditions, state."""

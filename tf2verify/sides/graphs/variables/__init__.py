@@ -1,0 +1,1 @@
+"""Which operations of a graph read and write which variables, and in which order."""

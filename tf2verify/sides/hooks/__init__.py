@@ -1,0 +1,1 @@
+"""The user's hooks: called within a boundary, their inputs, and what their errors tell."""

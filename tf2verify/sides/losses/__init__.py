@@ -1,0 +1,1 @@
+"""Losses of either side: what they are fed, and what they may return."""

@@ -1,0 +1,1 @@
+"""Optimizers of either side: their settings, their parts, what they are given."""

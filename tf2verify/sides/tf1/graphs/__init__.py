@@ -1,0 +1,1 @@
+"""Graphs of the reference: built, seeded, changed, read."""

@@ -1,0 +1,1 @@
+"""Sessions of the reference's graphs: their values, steps and starts."""

@@ -1,0 +1,1 @@
+"""Files of a port: checkpoints, SavedModels, files of Keras."""

@@ -1,0 +1,1 @@
+"""A port and its training step as graphs, of which every tensor can be asked for."""

@@ -1,0 +1,1 @@
+"""A port's layer: its parts, its variables, and what a call yields."""

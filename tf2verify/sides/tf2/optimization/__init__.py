@@ -1,0 +1,1 @@
+"""One training step of the port, its gradients and learning rates."""

@@ -1,0 +1,1 @@
+"""How much rounding changes, and what of a difference it explains."""

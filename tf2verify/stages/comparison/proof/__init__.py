@@ -1,0 +1,1 @@
+"""Both graphs related: what is proven, and what one side alone has."""

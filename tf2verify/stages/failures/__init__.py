@@ -1,0 +1,1 @@
+"""A failed stage, looked into: what speaks for a cause before any edit is tried."""

@@ -1,0 +1,1 @@
+"""Training steps as graphs: edited, related, and their updates alone."""
