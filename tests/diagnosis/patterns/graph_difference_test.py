@@ -208,6 +208,18 @@ class WiringTest(absltest.TestCase):
     [found] = _everything(build, lambda g: build(g, 2))
     self.assertEqual(found.tf2, 'the input (the input)')
 
+  def test_number_in_place_of_what_is_brought_into_a_shape(self):
+    def build(g, masks=True):
+      x = g.input(_X)
+      kept = g.op('Exp', 'kept', x)
+      g.target('other', kept)
+      one = g.constant(np.float32(1))
+      mask = g.op('ExpandDims', 'mask', kept, g.constant(np.int32(1))) if masks else one
+      g.target('output', g.op('Mul', 'end', x, mask))
+
+    [found] = _everything(build, lambda g: build(g, False))
+    self.assertEqual(_facts([found]), [(GraphAspect.WIRING, 'end', 'y', 'mask', '1')])
+
   def test_input_from_elsewhere_beside_numbers_that_one_side_packs(self):
     def build(g, fed=1, packed=False, end=2):
       x = g.input(_X)

@@ -35,7 +35,10 @@ from tf2verify.diagnosis.patterns.operations.matching import (
   starts_elsewhere,
 )
 from tf2verify.diagnosis.patterns.operations.moved_operations import PlacesElsewhere
-from tf2verify.diagnosis.patterns.operations.number_operands import number_operand
+from tf2verify.diagnosis.patterns.operations.number_operands import (
+  number_in_place_of_shapes,
+  number_operand,
+)
 from tf2verify.diagnosis.patterns.operations.op_text import (
   SHAPING,
   SILENT_ATTRIBUTES,
@@ -118,6 +121,14 @@ class GraphComparison:
         found += self._of_functions(tf1, tf2)
       if not unmatched:
         wired += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
+    if unmatched and all(map(_is_of_shapes, unmatched)):
+      known, entering = dict(matched), dict(pair.entering)
+      wired = number_in_place_of_shapes(
+        (self._tf1, self._tf2),
+        (pair.tf1.end, pair.tf2.end),
+        lambda key: entering.get(key) or self._partner(key, known),
+      )
+      unmatched = [] if wired else unmatched
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
     if any(known.aspect is GraphAspect.ATTRIBUTE for known in found):
@@ -172,20 +183,11 @@ class GraphComparison:
   def of_operations(self, tf1: int, tf2: int) -> list[GraphDifference]:
     """Returns what differs between two operations and their constant inputs."""
     op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
-    name, found = self._name(tf1), []
+    name, found = op.name, []
     if op.op_type != other.op_type and family(op.op_type) != family(other.op_type):
-      found.append(
-        GraphDifference(
-          GraphAspect.TYPE,
-          name,
-          op.op_type,
-          '',
-          op_text(self._tf1, tf1),
-          op_text(self._tf2, tf2),
-          op.op_type,
-          other.op_type,
-        )
-      )
+      texts = op_text(self._tf1, tf1), op_text(self._tf2, tf2)
+      kinds = op.op_type, other.op_type
+      found.append(GraphDifference(GraphAspect.TYPE, name, op.op_type, '', *texts, *kinds))
     others = dict(other.attributes)
     for attribute, value in op.attributes:
       if attribute in SILENT_ATTRIBUTES or attribute not in others:
@@ -274,9 +276,6 @@ class GraphComparison:
         self._changes.append((found[-1], NodeChange(other.name, inputs=((slot, tf1),))))
     return found
 
-  def _name(self, tf1: int) -> str:
-    return self._tf1.ops[tf1].name
-
   def _unmatched(
     self, pair: RegionPair, matched: Sequence[tuple[int, int]]
   ) -> list[GraphDifference]:
@@ -344,7 +343,7 @@ class GraphComparison:
       return [
         self._difference(
           GraphAspect.WIRING,
-          self._name(tf1),
+          op.name,
           op,
           'number of inputs',
           len(op.inputs),
@@ -354,7 +353,7 @@ class GraphComparison:
     expected = [entering.get(key) or self._partner(key, matched) for key in op.inputs]
     have = [None if is_number(self._tf2, key) else key for key in other.inputs]
     if [e is None for e in expected] != [h is None for h in have]:
-      return number_operand((self._tf1, self._tf2), (tf1, tf2), expected, self._name(tf1))
+      return number_operand((self._tf1, self._tf2), (tf1, tf2), expected, op.name)
     if op.op_type in _COMMUTATIVE and not any(map(operator.eq, expected, have)):
       turned = have[::-1]
       have = turned if any(map(operator.eq, expected, turned)) else have
@@ -372,7 +371,7 @@ class GraphComparison:
       found.append(
         GraphDifference(
           aspect,
-          self._name(tf1),
+          op.name,
           op.op_type,
           what,
           tf1_text,

@@ -1,11 +1,12 @@
 """Operations that read a number on one side, and what is computed or given on the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.patterns.numbers.known_values import known_value
 from tf2verify.diagnosis.patterns.operations.reads import tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, OpGraph, TensorKey
+from tf2verify.relation.operations.op_pairs import family
 
 
 def number_operand(
@@ -43,6 +44,26 @@ def number_operand(
       GraphDifference(aspect, name, ops[0].op_type, what, one[0], two[0], one[1], two[1])
     )
   return found if len(found) == 1 else []
+
+
+def number_in_place_of_shapes(
+  graphs: tuple[OpGraph, OpGraph],
+  pair: tuple[int, int],
+  partner: Callable[[TensorKey], TensorKey | None],
+) -> list[GraphDifference]:
+  """Returns the same of an operation for which one side only brings a tensor into a shape.
+
+  A number has no shape to be brought into.
+
+  Args:
+    graphs: of tf1 and of the port.
+    pair: the positions of the operation.
+    partner: returns what the port has in the place of a tensor of tf1; None for nothing.
+  """
+  op, other = (graph.ops[position] for graph, position in zip(graphs, pair, strict=True))
+  if family(op.op_type) != family(other.op_type) or len(op.inputs) != len(other.inputs):
+    return []
+  return number_operand(graphs, pair, [partner(key) for key in op.inputs], op.name)
 
 
 def _number(graph: OpGraph, key: TensorKey) -> str:
