@@ -97,6 +97,22 @@ class ValueTest(LadderTestCase):
       Case, STAGE, 'the losses differ only on: ', 'large outputs', 'loss of each example:'
     )
 
+  def test_probabilities_that_keras_clips_in_eager_mode_alone(self):
+    class Case(Squared):
+      def make_labels(self):
+        return np.eye(4, 3, dtype=np.float32)
+
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.sigmoid_cross_entropy(labels, outputs)
+
+      def tf2_loss(self, outputs, labels):
+        entropies = tf.keras.backend.binary_crossentropy(labels, tf.sigmoid(outputs))
+        return tf.reduce_mean(entropies)
+
+    self.assert_first_failure(
+      Case, STAGE, 'in eager mode tf2_loss computes something else than as a graph', 'from_logits'
+    )
+
   def test_term_that_is_a_constant(self):
     class Case(Squared):
       def tf2_loss(self, outputs, labels):

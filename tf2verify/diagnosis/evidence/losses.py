@@ -79,10 +79,11 @@ class RepeatedLoss:
 
 @dataclasses.dataclass(frozen=True)
 class ExtremeLosses:
-  """Losses that agree on the model's outputs, and differ on other examples."""
+  """Losses that differ on some examples, or in eager mode alone."""
 
   different: tuple[str, ...]  # names of these
   finite_only: bool  # whether all of these are compared for being finite alone
+  eager_only: bool = False  # whether the port's loss as a graph is that of TF1 on all of these
 
 
 def loss_evidence(

@@ -1,10 +1,11 @@
 """What both sides' losses gave for an example, and how it is compared."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.evidence.losses import ExtremeLosses
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.numerics.output_relations import Relation, pulled_back
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable, dtype_name
@@ -14,6 +15,8 @@ from tf2verify.records.table import Table
 
 # What is compared, and what marks the runs of the port's loss as a `tf.function`.
 LOSS, GRADIENT, TRACED = 'loss', 'loss gradient', ', tf.function'
+# The example of the model's own outputs.
+MODEL = "the model's outputs"
 _NO_NUMBERS = (
   "both losses are NaN at all outputs that were tried besides the model's own: only at these were "
   'they compared; give loss_examples'
@@ -179,3 +182,21 @@ def _text(value: np.ndarray) -> str:
     return f'{float(value):.8g}'
   total = float(np.sum(value, dtype=np.float64))
   return f'{total:.8g} (sum of {value.shape})'
+
+
+def unlike_examples(
+  results: Sequence[LossResult], differences: Iterable[Difference]
+) -> ExtremeLosses | None:
+  """Returns which examples differ, if not all of them do, or none of them as a graph."""
+  runs = {difference.run for difference in differences}
+  names = {run.removesuffix(TRACED) for run in runs}
+  different = [result for result in results if result.example.name in names]
+  if not different:
+    return None
+  is_traced = all(result.traced is not None for result in different)
+  if is_traced and runs.isdisjoint(name + TRACED for name in names):
+    return ExtremeLosses(tuple(one.example.name for one in different), False, eager_only=True)
+  if len(different) == len(results) or MODEL in names:
+    return None
+  finite_only = all(result.example.finite_only for result in different)
+  return ExtremeLosses(tuple(result.example.name for result in different), finite_only)

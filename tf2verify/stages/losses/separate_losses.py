@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of, first_cause
-from tf2verify.diagnosis.evidence.losses import ExtremeLosses, RepeatedLoss, loss_evidence
+from tf2verify.diagnosis.evidence.losses import RepeatedLoss, loss_evidence
 from tf2verify.diagnosis.formulas.losses import Evaluated, Weights
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.extreme_outputs import extreme_examples, gentle_examples
@@ -35,6 +35,7 @@ from tf2verify.stages.losses.loss_graphs import of_loss_alone
 from tf2verify.stages.losses.results import (
   GRADIENT,
   LOSS,
+  MODEL,
   TRACED,
   LossReading,
   LossResult,
@@ -48,12 +49,12 @@ from tf2verify.stages.losses.results import (
   same_when_traced,
   summed,
   table_of_losses,
+  unlike_examples,
 )
 from tf2verify.stages.losses.without_variables import without_variables
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 _NOT_GRADED = 'gradients with respect to {} were not compared: it depends on no variable of tf1'
-MODEL = "the model's outputs"
 _VALUE = 'value'
 _CALLS = 3  # of the port's loss on the same data, to see that it stays the same
 
@@ -390,11 +391,6 @@ class SeparateLosses:
           yield cause
 
   def _where_they_differ(self) -> str:
-    """Returns that extreme examples alone differ, where that is so."""
-    runs = {d.run.removesuffix(TRACED) for d in self._comparison.differences}
-    different = [r.example.name for r in self._results if r.example.name in runs]
-    same = [r.example.name for r in self._results if r.example.name not in runs]
-    if MODEL in different or not different or not same:
-      return ''
-    finite_only = all(r.example.finite_only for r in self._results if r.example.name in runs)
-    return first_cause(ExtremeLosses(tuple(different), finite_only))
+    """Returns that some examples alone differ, or only in eager mode, where that is so."""
+    known = unlike_examples(self._results, self._comparison.differences)
+    return '' if known is None else first_cause(known)

@@ -81,6 +81,13 @@ def loss_with_state(evidence: RepeatedLoss) -> Cause | None:
 def loss_of_extremes(evidence: ExtremeLosses) -> Cause | None:
   """Only extreme outputs show it."""
   shown = '; '.join(evidence.different)
+  if evidence.eager_only:
+    return Cause(
+      f'in eager mode tf2_loss computes something else than as a graph (tf.function), where it is '
+      f'that of tf1; they differ on: {shown}; the cross entropies of Keras do so with what a '
+      'sigmoid or a softmax yields: a graph lets them go back to its logits, and in eager mode '
+      'they clip the probabilities; give them the logits, with from_logits=True'
+    )
   if evidence.finite_only:
     return Cause(
       f'tf2_loss is not finite on {shown} (±100), where tf1_loss is, as for the logarithm of a '
