@@ -112,23 +112,13 @@ class GraphComparison:
       sum(graph.ops[n].op_type not in SHAPING for n in region.inner)
       for graph, region in ((self._tf1, pair.tf1), (self._tf2, pair.tf2))
     )
-    wired: list[GraphDifference] = []
     for tf1, tf2 in matched:
       # Few operations of one type in two long regions have nothing to do with each other.
       is_near = tf1 == pair.tf1.end or 2 * (len(matched) - 1) > longest
       if is_near or both_start(self._tf1, self._tf2, pair, tf1, tf2):
         found += self.of_operations(tf1, tf2)
         found += self._of_functions(tf1, tf2)
-      if not unmatched:
-        wired += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
-    if unmatched and all(map(_is_of_shapes, unmatched)):
-      known, entering = dict(matched), dict(pair.entering)
-      wired = number_in_place_of_shapes(
-        (self._tf1, self._tf2),
-        (pair.tf1.end, pair.tf2.end),
-        lambda key: entering.get(key) or self._partner(key, known),
-      )
-      unmatched = [] if wired else unmatched
+    wired, unmatched = self._wired(pair, matched, unmatched)
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
     if any(known.aspect is GraphAspect.ATTRIBUTE for known in found):
@@ -328,6 +318,22 @@ class GraphComparison:
       shown.append(f'… {len(positions) - 8} more')
     return ' → '.join(shown)
 
+  def _wired(
+    self,
+    pair: RegionPair,
+    matched: Sequence[tuple[int, int]],
+    unmatched: list[GraphDifference],
+  ) -> tuple[list[GraphDifference], list[GraphDifference]]:
+    """Returns how operations are wired differently, and what is left of those of one side."""
+    known, graphs = dict(matched), (self._tf1, self._tf2)
+    if not unmatched:
+      entering = dict(pair.entering)
+      return [d for one, two in matched for d in self._wiring(one, two, known, entering)], []
+    if all(map(_is_of_shapes, unmatched)):
+      wired = number_in_place_of_shapes(graphs, pair, lambda key: self._partner(key, known))
+      return wired, [] if wired else unmatched
+    return [], unmatched
+
   def _wiring(
     self,
     tf1: int,
@@ -365,22 +371,12 @@ class GraphComparison:
       if wanted == key or wanted is None or key is None:
         continue
       what = op.input_name(slot)
-      tf1_text = tensor_text(self._tf1, op.inputs[slot])
-      tf2_text = tensor_text(self._tf2, key)
+      texts = tensor_text(self._tf1, op.inputs[slot]), tensor_text(self._tf2, key)
+      kinds = self._tf1.ops[op.inputs[slot][0]].op_type, self._tf2.ops[key[0]].op_type
       aspect = GraphAspect.ORDER if swapped else GraphAspect.WIRING
-      found.append(
-        GraphDifference(
-          aspect,
-          op.name,
-          op.op_type,
-          what,
-          tf1_text,
-          tf2_text,
-          self._tf1.ops[op.inputs[slot][0]].op_type,
-          self._tf2.ops[key[0]].op_type,
-          alike=tensor_text(self._tf2, wanted) if op.op_type == TARGET else '',
-        )
-      )
+      alike = tensor_text(self._tf2, wanted) if op.op_type == TARGET else ''
+      given = (aspect, op.name, op.op_type, what, *texts, *kinds)
+      found.append(GraphDifference(*given, alike=alike))
     return found
 
   def _partner(self, key: TensorKey, matched: Mapping[int, int]) -> TensorKey | None:

@@ -1,7 +1,7 @@
 """What both sides' losses gave for an example, and how it is compared."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -185,18 +185,26 @@ def _text(value: np.ndarray) -> str:
 
 
 def unlike_examples(
-  results: Sequence[LossResult], differences: Iterable[Difference]
+  results: Sequence[LossResult],
+  differences: Iterable[Difference],
+  is_same: Callable[[LossResult], bool],
 ) -> ExtremeLosses | None:
-  """Returns which examples differ, if not all of them do, or none of them as a graph."""
+  """Returns which examples differ, if not all of them do, or none of them as a graph.
+
+  Args:
+    results: of both sides, of all examples.
+    differences: of their losses and gradients.
+    is_same: returns whether the port's loss is the same in eager mode and as a graph.
+  """
   runs = {difference.run for difference in differences}
   names = {run.removesuffix(TRACED) for run in runs}
   different = [result for result in results if result.example.name in names]
   if not different:
     return None
-  is_traced = all(result.traced is not None for result in different)
+  shown = tuple(result.example.name for result in different)
+  is_traced = all(result.traced is not None and not is_same(result) for result in different)
   if is_traced and runs.isdisjoint(name + TRACED for name in names):
-    return ExtremeLosses(tuple(one.example.name for one in different), False, eager_only=True)
+    return ExtremeLosses(shown, False, eager_only=True)
   if len(different) == len(results) or MODEL in names:
     return None
-  finite_only = all(result.example.finite_only for result in different)
-  return ExtremeLosses(tuple(result.example.name for result in different), finite_only)
+  return ExtremeLosses(shown, all(result.example.finite_only for result in different))

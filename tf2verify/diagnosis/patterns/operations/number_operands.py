@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
 from tf2verify.diagnosis.patterns.numbers.known_values import known_value
 from tf2verify.diagnosis.patterns.operations.reads import tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
@@ -48,22 +49,25 @@ def number_operand(
 
 def number_in_place_of_shapes(
   graphs: tuple[OpGraph, OpGraph],
-  pair: tuple[int, int],
+  pair: RegionPair,
   partner: Callable[[TensorKey], TensorKey | None],
 ) -> list[GraphDifference]:
-  """Returns the same of an operation for which one side only brings a tensor into a shape.
+  """Returns the same of the end of regions in which one side only brings a tensor into a shape.
 
   A number has no shape to be brought into.
 
   Args:
     graphs: of tf1 and of the port.
-    pair: the positions of the operation.
+    pair: the regions.
     partner: returns what the port has in the place of a tensor of tf1; None for nothing.
   """
-  op, other = (graph.ops[position] for graph, position in zip(graphs, pair, strict=True))
+  ends = pair.tf1.end, pair.tf2.end
+  op, other = (graph.ops[end] for graph, end in zip(graphs, ends, strict=True))
   if family(op.op_type) != family(other.op_type) or len(op.inputs) != len(other.inputs):
     return []
-  return number_operand(graphs, pair, [partner(key) for key in op.inputs], op.name)
+  entering = dict(pair.entering)
+  expected = [entering.get(key) or partner(key) for key in op.inputs]
+  return number_operand(graphs, ends, expected, op.name)
 
 
 def _number(graph: OpGraph, key: TensorKey) -> str:
