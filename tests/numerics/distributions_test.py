@@ -6,6 +6,7 @@ from absl.testing import absltest, parameterized
 from tf2verify.numerics import distributions
 from tf2verify.numerics.distributions import (
   ValueRange,
+  at_ends,
   distribution_behind,
   relation,
   same_distribution,
@@ -191,6 +192,30 @@ class ElementsTest(absltest.TestCase):
     self.assertEqual(values_test(orders[:100], orders[100:]).difference, '')
     self.assertIn('tf1 draws the same', values_test(orders, numbers).difference)
     self.assertIn('the port draws the same', values_test(numbers, orders).difference)
+
+
+class EndsTest(parameterized.TestCase):
+  """Of 1,200 numbers, whose spread shows a scale that is 7 % off and no less."""
+
+  def tested(self, scale=1.0, times=1, known=_UNIFORM, count=1200):
+    values = [np.repeat(scale * sample(_UNIFORM, (count,), 0, n), times) for n in range(1)]
+    ones = [sample(_UNIFORM, (count,), 0, 9)]
+    return at_ends(values_test(ones, values), Distribution(known, 0.0, 1.0), values)
+
+  def test_the_same(self):
+    found = self.tested()
+    self.assertEqual(found.difference, '')
+    self.assertTrue(found.is_telling, found)
+
+  @parameterized.parameters(0.97, 1.03)
+  def test_another_scale(self, scale):
+    self.assertIn('draws from 0 to 1, and the other one numbers', self.tested(scale).difference)
+
+  def test_what_tells_nothing(self):
+    self.assertFalse(self.tested(known=_NORMAL).is_telling)
+    self.assertFalse(self.tested(count=200).is_telling)
+    repeated = self.tested(count=200, times=6)  # as many numbers, of which few differ
+    self.assertFalse(repeated.is_telling)
 
 
 if __name__ == '__main__':

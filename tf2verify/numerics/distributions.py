@@ -22,6 +22,8 @@ _POINTS = 1024
 _STANDARD_ERRORS = 5.0
 # The two-sided Kolmogorov-Smirnov statistic is beyond this once in 3e6 times.
 _KOLMOGOROV = 2.8
+# No number within this, over how many there are, of an end: once in 3e6 times.
+_AT_AN_END = 15.0
 # Of fewer numbers no spread is known.
 _FEW = 64
 # Of fewer repetitions nothing is said of single elements. So many standard errors of one are
@@ -226,6 +228,32 @@ def values_test(tf1: Sequence[np.ndarray], tf2: Sequence[np.ndarray]) -> SampleT
     if elements >= _FEW and distance > _KOLMOGOROV * math.sqrt(1 / ones.size + 1 / others.size):
       difference = f'the fraction of elements below some number differs by {100 * distance:.2g} %'
   return SampleTest(difference, elements, resolution)
+
+
+def at_ends(test: SampleTest, known: Distribution, values: Sequence[np.ndarray]) -> SampleTest:
+  """Looks at how near numbers come to the ends of a uniform distribution, and not beyond.
+
+  That shows a scale with far fewer numbers than their spread does: of n numbers, none is within
+  c/n of the width of an end by chance once in exp(c) times.
+
+  Args:
+    test: of what was drawn from both distributions.
+    known: that of one side, from its operations.
+    values: what was drawn on the other side.
+  """
+  numbers = np.unique(np.concatenate([np.ravel(value) for value in values])).astype(np.float64)
+  if known.family is not Family.UNIFORM or test.difference or numbers.size < _FEW:
+    return test
+  low, high = known.location, known.location + known.scale
+  allowed = max(rounding_of(value.dtype) for value in values) * known.scale
+  gap = _AT_AN_END / numbers.size * known.scale + allowed
+  least, greatest = float(numbers[0]), float(numbers[-1])
+  is_beyond = least < low - allowed or greatest > high + allowed
+  if is_beyond or least > low + gap or greatest < high - gap:
+    text = f'one side draws from {low:.4g} to {high:.4g}, and the other one numbers from '
+    return dataclasses.replace(test, difference=f'{text}{least:.4g} to {greatest:.4g}')
+  # Each end moves by half of what the width does.
+  return dataclasses.replace(test, resolution=min(test.resolution, 2 * _AT_AN_END / numbers.size))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.distributions import (
+  at_ends,
   distribution_behind,
   relation,
   rounding_of,
@@ -176,6 +177,9 @@ def _by_values(
   if {array.shape for array in ones} != {array.shape for array in others}:
     ones, others = ([np.concatenate([a.ravel() for a in side])] for side in (ones, others))
   found = values_test(ones, others)
+  for draw, values in ((tf1, others), (tf2, ones)):
+    if draw.distribution is not None:
+      found = at_ends(found, draw.distribution, values)
   if found.difference:
     other = f'{texts[1]}: {found.difference}'
     return JudgedStart(Start.DIFFERENT, texts[0], other, found.elements, found.resolution)
