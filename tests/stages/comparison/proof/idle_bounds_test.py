@@ -284,6 +284,13 @@ class IdleBoundsTest(absltest.TestCase):
     other = _found('training_steps', WarmedUp, limit=4)
     self.assertIs(other.status, Status.FAILED, other.to_text())
 
+  def test_bound_that_nothing_reaches(self):
+    def tf1_end(self, net):
+      return tf.abs(net)
+
+    found = _found(tf1_end=tf1_end, port_end=lambda _, net: keras.ops.maximum(abs(net), 0.0))
+    self.assertEqual(found.blind_spots, (), found.to_text())
+
   def test_bounds_of_each_element(self):
     def tf1_end(self, net):
       rest = [tf.minimum(net[:, n], limit) for n, limit in enumerate((4.0, 5.0, 6.0))]

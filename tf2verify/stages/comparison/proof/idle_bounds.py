@@ -37,6 +37,10 @@ _WRITTEN = 'where'
 _CHOSEN = 'a choice (where) of another value or'
 # Activations that bound what they read, and by what.
 _AS_BOUNDS = {'Relu': (_MAXIMUM, 0.0), 'Relu6': (_MINIMUM, 6.0)}
+# What yields no number that a bound of 0 from below could change.
+_NOT_NEGATIVE = frozenset(
+  ('Abs', 'Square', 'SquaredDifference', 'Sqrt', 'Exp', 'Sigmoid', 'Softmax', 'Softplus', 'Relu')
+)
 _OF_BOUNDS = re.compile('max|min|clip|relu')
 _MOST = 3
 # Of a tensor of more numbers, they are no bounds of coordinates, say.
@@ -313,7 +317,9 @@ def _bound(graph: OpGraph, op: OpRecord) -> _Bound | None:
   numbers = [one for one in constants if one is not None and one.size == 1]
   if len(numbers) != 1 or numbers[0].dtype.kind not in 'fi':
     return None
-  return kind, float(numbers[0].reshape(()))
+  number = float(numbers[0].reshape(()))
+  read = {family(graph.ops[n].op_type) for n, _ in op.inputs}
+  return None if kind == _MAXIMUM and number <= 0.0 and read & _NOT_NEGATIVE else (kind, number)
 
 
 def _choice(graph: OpGraph, op: OpRecord) -> _Bound | None:
