@@ -352,6 +352,12 @@ def _is_regular(levels: Sequence[tuple[int, float]]) -> bool:
 def _parted(tf1: Sequence[float], tf2: Sequence[float]) -> str:
   """What is seen of schedules that no rule relates."""
   first = _first_apart(tf1, tf2)
+  if first == 1:  # what all schedules of one initial rate have in common
+    return (
+      f'the learning rates start the same and differ from step 2 on: {number_text(tf1[1])} in TF1 '
+      f'and {number_text(tf2[1])} in the port there: compare the formulas of the schedules and '
+      'their settings, such as the rate, the power, the steps and the staircase of a decay'
+    )
   if first:
     return (
       f'the learning rates are the same up to step {first} and differ from there on: '
