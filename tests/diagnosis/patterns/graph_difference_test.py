@@ -138,6 +138,36 @@ class OperationsTest(absltest.TestCase):
     self.assertEqual(_everything(build, lambda g: build(g, 'AddV2')), [])
 
 
+class SpellingsTest(absltest.TestCase):
+  def test_a_sum_of_a_list_of_two(self):
+    def build(g, kind='AddN', of=2):
+      x = g.input(_X)
+      parts = [g.op('Exp', 'Exp', x), g.op('Neg', 'Neg', x), g.op('Tanh', 'Tanh', x)][:of]
+      g.target('output', g.op(kind, 'sum', *parts))
+
+    self.assertEqual(_everything(build, lambda g: build(g, 'AddV2')), [])
+    self.assertLen(_everything(build, lambda g: build(g, 'Sub')), 1)
+    self.assertLen(_everything(lambda g: build(g, of=3), lambda g: build(g, 'AddV2')), 1)
+
+  def test_padding_of_a_kernel_of_one_position(self):
+    def build(g, padding='SAME', size=1):
+      image = g.input(np.ones((1, 5, 5, 2), np.float32))
+      kernel = g.variable('w', np.ones((size, size, 2, 2), np.float32))
+      g.target('output', g.op('Conv2D', 'conv', image, kernel, padding=padding, compute=None))
+
+    self.assertEqual(_paddings(build, 1), [])
+    self.assertEqual(_paddings(build, 3), ['padding'])
+
+
+def _paddings(build, size):
+  one, two = (HandMade(side) for side in ('tf1', 'tf2'))
+  build(one, 'SAME', size)
+  build(two, 'VALID', size)
+  comparison = GraphComparison(Pairing(one.graph(), two.graph()))
+  positions = [n for n, op in enumerate(one.graph().ops) if op.op_type == 'Conv2D']
+  return [known.what for n in positions for known in comparison.of_operations(n, n)]
+
+
 class MissingTest(absltest.TestCase):
   def _build(self, g, *between):
     net = g.op('MatMul', 'MatMul', g.input(_X), g.variable('a', _W))

@@ -53,6 +53,7 @@ from tf2verify.diagnosis.patterns.operations.region_numbers import (
   takes_elements,
 )
 from tf2verify.diagnosis.patterns.operations.slices import told_as_slices
+from tf2verify.diagnosis.patterns.operations.spellings import is_no_matter
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
@@ -63,12 +64,12 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
-from tf2verify.relation.operations.op_pairs import Pairing, family
+from tf2verify.relation.operations.op_pairs import Pairing, kind
 
 # Of a number that is computed: 1 - 0.999 in float32 is this far from 0.001.
 _OF_COMPUTED = 1e-4
 # Of two inputs, in either order.
-_COMMUTATIVE = ('Add', 'AddV2', 'Mul', 'Maximum', 'Minimum', 'SquaredDifference')
+_COMMUTATIVE = ('Add', 'AddV2', 'AddN', 'Mul', 'Maximum', 'Minimum', 'SquaredDifference')
 
 
 def _is_of_shapes(known: GraphDifference) -> bool:
@@ -174,7 +175,7 @@ class GraphComparison:
     """Returns what differs between two operations and their constant inputs."""
     op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
     name, found = op.name, []
-    if op.op_type != other.op_type and family(op.op_type) != family(other.op_type):
+    if kind(op) != kind(other):
       texts = op_text(self._tf1, tf1), op_text(self._tf2, tf2)
       kinds = op.op_type, other.op_type
       found.append(GraphDifference(GraphAspect.TYPE, name, op.op_type, '', *texts, *kinds))
@@ -182,18 +183,16 @@ class GraphComparison:
     for attribute, value in op.attributes:
       if attribute in SILENT_ATTRIBUTES or attribute not in others:
         continue
-      axes = value, others[attribute]
-      if are_same_axes((self._tf1, self._tf2), (op, other), attribute, None, axes):
+      both = value, others[attribute]
+      if is_no_matter((self._tf1, self._tf2), (op, other), attribute, *both):
         continue
-      if not same(value, others[attribute]):
-        both = value, others[attribute]
+      if not same(*both):
         known = self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, *both)
         found.append(told_as_slices(known, (self._tf1, tf1), (self._tf2, tf2)))
         change = NodeChange(other.name, attributes=((attribute, value),))
         self._changes.append((found[-1], change))
     # What a product is multiplied by and what a quotient is divided by are no two values of one.
-    is_same_kind = family(op.op_type) == family(other.op_type)
-    if is_same_kind and len(op.inputs) == len(other.inputs):
+    if kind(op) == kind(other) and len(op.inputs) == len(other.inputs):
       found += self._constants(name, op, other)
     return found
 
@@ -291,13 +290,13 @@ class GraphComparison:
     aspect = GraphAspect.REPLACED if ones else GraphAspect.EXTRA
     aspect = aspect if others else GraphAspect.MISSING
     name = self._tf1.ops[ones[0]].name if ones else self._tf2.ops[others[0]].name
-    kind = self._tf1.ops[ones[0]].op_type if ones else self._tf2.ops[others[0]].op_type
+    op_type = self._tf1.ops[ones[0]].op_type if ones else self._tf2.ops[others[0]].op_type
     is_one = aspect is GraphAspect.MISSING and len(ones) == 1
     return [
       GraphDifference(
         aspect,
         name,
-        kind,
+        op_type,
         brought_in(self._tf1, self._tf2, pair, self._tf1.ops[ones[0]]) if is_one else '',
         self._chain(self._tf1, ones),
         self._chain(self._tf2, others),
@@ -344,7 +343,7 @@ class GraphComparison:
     """Returns inputs that come from elsewhere, or in another order."""
     op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
     if len(op.inputs) != len(other.inputs):
-      if family(op.op_type) != family(other.op_type):
+      if kind(op) != kind(other):
         return []  # what else they are says it
       return [
         self._difference(

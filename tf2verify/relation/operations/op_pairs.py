@@ -42,6 +42,12 @@ def family(op_type: str) -> str:
   return _FAMILIES.get(op_type, op_type)
 
 
+def kind(op: OpRecord) -> str:
+  """Returns the same of an operation; a sum of a list of two is a sum of two."""
+  is_of_two = op.op_type == 'AddN' and len(op.inputs) == len(('x', 'y'))
+  return 'AddV2' if is_of_two else family(op.op_type)
+
+
 def is_backward(op: OpRecord) -> bool:
   """Returns whether an operation belongs to the computation of gradients."""
   return is_backward_name(op.name)
@@ -186,7 +192,7 @@ class Pairing:
       reader
       for reader in readers
       if self.tf1_of[reader] is None
-      and family(self.tf2.ops[reader].op_type) == family(op.op_type)
+      and kind(self.tf2.ops[reader]) == kind(op)
       and self.tf2.ops[reader].op_type != TARGET
     ]
 
@@ -255,13 +261,13 @@ class Pairing:
       for reader, slot in self._tf1_consumers[position]:
         if not self._is_free(reader):
           continue
-        kind = family(self.tf1.ops[reader].op_type)
+        wanted = kind(self.tf1.ops[reader])
         same = [
           other
           for other, other_slot in free
           if other_slot == slot
           and self.tf1_of[other] is None
-          and family(self.tf2.ops[other].op_type) == kind
+          and kind(self.tf2.ops[other]) == wanted
           and _may_be_one(self.tf1.ops[reader], self.tf2.ops[other])
         ]
         if same and (op.op_type != 'input' or len(same) == 1):
@@ -282,7 +288,7 @@ class Pairing:
       for (tf1, number), (tf2, other_number) in zip(inputs, others, strict=True):
         op, other = self.tf1.ops[tf1], self.tf2.ops[tf2]
         free = self._is_free(tf1) and self.tf1_of[tf2] is None and not other.is_leaf
-        alike = number == other_number and family(op.op_type) == family(other.op_type)
+        alike = number == other_number and kind(op) == kind(other)
         if free and alike and _may_be_one(op, other):
           self.add(tf1, self._with_same_inputs(tf1, tf2))
           found = True
@@ -373,7 +379,7 @@ def _by_family(
   found: dict[str, set[TensorKey]] = {}
   for key in graph.ops[reader].inputs:
     if is_free(key[0]):
-      found.setdefault(family(graph.ops[key[0]].op_type), set()).add(key)
+      found.setdefault(kind(graph.ops[key[0]]), set()).add(key)
   return found
 
 

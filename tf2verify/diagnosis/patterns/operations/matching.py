@@ -7,7 +7,7 @@ from tf2verify.diagnosis.divergence.tensors.regions import RegionPair
 from tf2verify.diagnosis.patterns.operations.op_text import SHAPING
 from tf2verify.diagnosis.patterns.operations.windows import PADS, WINDOWED
 from tf2verify.records.op_graph import OpGraph, TensorKey
-from tf2verify.relation.operations.op_pairs import family
+from tf2verify.relation.operations.op_pairs import kind
 
 # Pairs of pairs of operations of which the order is looked at.
 _MOST_LOOKED_AT = 400
@@ -23,8 +23,8 @@ def matched_by_type(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[tuple[
   """
   matcher = difflib.SequenceMatcher(
     None,
-    [family(tf1.ops[n].op_type) for n in pair.tf1.inner],
-    [family(tf2.ops[n].op_type) for n in pair.tf2.inner],
+    [kind(tf1.ops[n]) for n in pair.tf1.inner],
+    [kind(tf2.ops[n]) for n in pair.tf2.inner],
     autojunk=False,
   )
   found = [
@@ -56,8 +56,7 @@ def passed_by(
     (n, m)
     for n in unmatched[0]
     for m in unmatched[1]
-    if family(tf1.ops[n].op_type) == family(tf2.ops[m].op_type)
-    and tf1.ops[n].op_type not in SHAPING
+    if kind(tf1.ops[n]) == kind(tf2.ops[m]) and tf1.ops[n].op_type not in SHAPING
   ]
   if not moved or len(moved) * len(matched) > _MOST_LOOKED_AT:
     return []
