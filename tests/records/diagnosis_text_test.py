@@ -210,6 +210,15 @@ class CauseTest(absltest.TestCase):
     self.assertStartsWith(lines[0], 'likely cause 1 of 2')
     self.assertStartsWith(lines[1], 'likely cause 2 of 2')
 
+  def test_a_mistake_at_several_places_is_told_once(self):
+    def known(number, predicts):
+      tried = Experiment(Edit.SETTING, 'text', Outcome.PROVEN, number, 3, 0.0, 0, 1, 0)
+      return Cause('the rate is 0.1', experiment=tried, predicts=predicts)
+
+    lines = diagnosis_lines(Diagnosis(causes=(known(1, False), known(3, True))))
+    (line,) = (line for line in lines if 'the rate is 0.1' in line)
+    self.assertStartsWith(line.strip(), 'causes 1 and 3 of 3 (proven: ')
+
   def test_without_a_cause_it_is_said(self):
     self.assertEqual(_text(), 'no known mistake matches')
     self.assertIn('at what differs in the graphs there', _text(sources=(_source(),)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tf2verify.records.experiment import Edit, Experiment, Outcome
@@ -41,11 +41,13 @@ def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]
   """
   tested = sum(cause.experiment is not None for cause in diagnosis.causes)
   told: list[tuple[int, list[TextLine]]] = []
-  for cause in diagnosis.causes[: max(_SHOWN_CAUSES, tested)]:
-    block = [TextLine(f'{cause_label(cause)}: {cause.text}', Role.CAUSE)]
+  for same in _by_text(diagnosis.causes[: max(_SHOWN_CAUSES, tested)]):
+    numbers = sorted({one.experiment.number for one in same if one.experiment is not None})
+    cause = next((one for one in same if one.is_proven or one.numbers), same[0])
+    block = [TextLine(f'{cause_label(cause, numbers)}: {cause.text}', Role.CAUSE)]
     if cause.evidence:
       block.append(TextLine(f'  seen: {_clip(cause.evidence)}'))
-    told.append((cause.experiment.number if cause.experiment else 0, block))
+    told.append((numbers[0] if numbers else 0, block))
   told += _causes_without_words(diagnosis)
   if all(number for number, _ in told):
     told.sort(key=lambda one: one[0])
@@ -77,13 +79,29 @@ def _causes_without_words(diagnosis: Diagnosis) -> list[tuple[int, list[TextLine
   return found
 
 
-def cause_label(cause: Cause) -> str:
-  """Returns what is said before a cause: how sure it is."""
+def _by_text(causes: Iterable[Cause]) -> list[list[Cause]]:
+  """Returns causes that are said in the same words together, where one is of several places."""
+  found: dict[str, list[Cause]] = {}
+  for cause in causes:
+    found.setdefault(cause.text, []).append(cause)
+  return list(found.values())
+
+
+def cause_label(cause: Cause, numbers: Sequence[int] = ()) -> str:
+  """Returns what is said before a cause: how sure it is.
+
+  Args:
+    cause: what is told.
+    numbers: of all mistakes that it is told of, where these are several.
+  """
   experiment = cause.experiment
   if experiment is None:
     return f'cause (proven: {cause.numbers})' if cause.numbers else 'likely cause'
   several = experiment.mistakes > 1
   label = f'cause {experiment.number} of {experiment.mistakes}' if several else 'cause'
+  if len(numbers) > 1:
+    first, last = ', '.join(map(str, numbers[:-1])), numbers[-1]
+    label = f'causes {first} and {last} of {experiment.mistakes}'
   if cause.numbers:
     return f'{label} (proven: {cause.numbers})'
   if cause.is_proven:
