@@ -204,8 +204,8 @@ class OwnNesterovTest(parameterized.TestCase):
 
 
 class OwnVelocityTest(absltest.TestCase):
-  def _cause(self, rule, rates=(0.1, 0.05), own=0.9, clip=None):
-    settings = ('learning_rate', 0.1), ('momentum', 0.9), ('nesterov', 0.0)
+  def _cause(self, rule, rates=(0.1, 0.05), own=0.9, clip=None, nesterov=0.0):
+    settings = ('learning_rate', 0.1), ('momentum', 0.9), ('nesterov', nesterov)
     form, more = Form('momentum', settings), {'count': 2, 'rates': rates, 'clip': clip}
     tf1 = simulated.run('tf1', form, slots={'momentum': 0.0}, **more)
     form = dataclasses.replace(form, rule=rule).replaced(momentum=own)
@@ -219,8 +219,14 @@ class OwnVelocityTest(absltest.TestCase):
       self.assertIn('changed from 0.1 to 0.05 before step 2', found.text)
       self.assertTrue(found.is_proven)
 
+  def test_rate_within_of_nesterov(self):
+    found = self._cause('velocity', nesterov=1.0)
+    self.assertIn('w -= r·g + m·v), that of TF1', found.text)
+    self.assertTrue(found.is_proven)
+
   def test_silent(self):
     self.assertIsNone(self._cause('velocity', rates=(0.1, 0.1)))
+    self.assertIsNone(self._cause('velocity', own=0.5, nesterov=1.0))
     self.assertIsNone(self._cause('momentum'))
     self.assertIsNone(self._cause('momentum', own=0.5))
     self.assertIsNone(self._cause('velocity', own=0.5))

@@ -40,6 +40,7 @@ _MOMENTUM_RULE = 'momentum'
 # Fewer may agree by chance.
 _LEAST_ELEMENTS = 4
 _CLOSE = 0.02
+_OF_VELOCITY = 'w -= v', 'w -= r·a'
 _EXPLAINED = (About.UPDATE, About.SHADOWS)
 
 
@@ -107,7 +108,7 @@ def own_velocity(evidence: TrainingEvidence) -> Cause | None:
   before = evidence.tf1.steps[evidence.number - 2].learning_rate
   forms_of = forms(evidence.tf1.optimizers[0], rate)
   form = next((one for one in forms_of if one.rule == _MOMENTUM_RULE), None)
-  if form is None or form.setting('nesterov') or not rate or not before:
+  if form is None or not rate or not before:
     return None
   if math.isclose(rate, before, rel_tol=1e-6):
     return None  # both are the same
@@ -120,12 +121,15 @@ def own_velocity(evidence: TrainingEvidence) -> Cause | None:
     held = pair.tf1.slots.get(MOMENTUM)
     if held is None or pair.tf1.gradient is None:
       return None
-    if not pair.explains(-(factor * before * held + rate * pair.tf1.gradient), pair.tf2.update):
+    velocity = factor * before * held + rate * pair.tf1.gradient
+    moved = factor * velocity + rate * pair.tf1.gradient if form.setting('nesterov') else velocity
+    if not pair.explains(-moved, pair.tf2.update):
       return None
+  steps = ('w -= r·g + m·v', 'w -= r·(g + m·a)') if form.setting('nesterov') else _OF_VELOCITY
   return Cause(
     "the momentum of the port's step holds each gradient times the learning rate of its own step "
-    f'(v = m·v + r·g, w -= v), that of TF1 ({evidence.tf1.optimizers[0].name}) the gradients alone '
-    f'(a = m·a + g, w -= r·a): the rate has changed from {number_text(before)} to '
+    f'(v = m·v + r·g, {steps[0]}), that of TF1 ({evidence.tf1.optimizers[0].name}) the gradients '
+    f'alone (a = m·a + g, {steps[1]}): the rate has changed from {number_text(before)} to '
     f'{number_text(rate)} before step {evidence.number}; accumulate the gradient as it is, and '
     'multiply by the rate where the variable is moved',
     explains=_EXPLAINED,
