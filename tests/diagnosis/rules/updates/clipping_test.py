@@ -127,6 +127,18 @@ class ClippingTest(parameterized.TestCase):
     other = cause(joint(0.3), apart)
     self.assertNotIn('out of it', '' if other is None else other.text)
 
+  @parameterized.parameters(0.3, 0.01)
+  def test_a_norm_that_has_more_in_it(self, more):
+    def clip(gradients):
+      norm = np.sqrt(sum(np.sum(g**2) for g in gradients.values()) + more**2)
+      return {name: gradient * min(1.0, 0.2 / norm) for name, gradient in gradients.items()}
+
+    text = cause(joint(0.2), clip).text
+    self.assertIn('that of the port is of more', text)
+    self.assertIn(f'there is one besides, of norm {more:g}', text)
+    self.assertIn('that of TF1 is of more', cause(clip, joint(0.2)).text)
+    self.assertNotIn('is of more', cause(joint(0.2), joint(0.19)).text)
+
   def test_of_one_of_two_optimizers(self):
     tf1 = of_two(each(0.2), each(0.3))
     text = cause(tf1, of_two(each(0.2), values(0.1))).text

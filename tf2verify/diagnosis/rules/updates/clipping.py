@@ -86,9 +86,10 @@ def clipping(evidence: TrainingEvidence) -> Cause | None:
     text = left_out_of_norm(evidence, tf1, tf2) or _of_those_that_differ(evidence)
   elif tf1.is_like(tf2):
     text = _other_rows(evidence, tf1) or _made_dense(evidence, tf1) or other_parts(evidence, tf1)
+    text = text or _more_in_norm(evidence, tf1, tf2)
   elif tf1.scales_like(tf2) and tf1.clears and tf2.clears:
     text = f'TF1 {clip_text(tf1)}; the port {clip_text(tf2)}: clip{_WHEN[tf1.clears]}'
-  else:
+  elif not (text := _more_in_norm(evidence, tf1, tf2)):
     text = f'TF1 {clip_text(tf1)}; the port {_text_of_port(evidence, tf2)}: {clip_fix(tf1)}'
   explains = (About.GRADIENTS, About.UPDATE, About.SHADOWS)
   return Cause(text, explains=explains) if text else None
@@ -140,6 +141,37 @@ def _text_of_port(evidence: TrainingEvidence, clip: Clip) -> str:
   if beyond.kind == NONE:
     return 'leaves gradients unchanged, also larger ones'
   return f'{clip_text(beyond)}, which those of this step do not reach'
+
+
+def _more_in_norm(evidence: TrainingEvidence, tf1: Clip, tf2: Clip) -> str:
+  """Returns that one side takes the global norm of more gradients than those that it applies.
+
+  Both clip to one limit, which somebody has written: what is scaled by less than that is scaled by
+  another norm.
+  """
+  if tf1.kind != JOINT or tf2.kind != JOINT or tf1.clears or tf2.clears:
+    return ''
+  limit = max(tf1.limit, tf2.limit)
+  number = 1 if tf2.limit < tf1.limit else 0
+  known, other = (tf1, tf2)[1 - number], (tf1, tf2)[number]
+  if not known.is_round or (other.is_round and not is_close(other.limit, limit)):
+    return ''  # another limit
+  step = evidence.steps[number]
+  applied = {record.name for record in step.applied_gradients}
+  own = math.hypot(*(norm_of(r) for r in step.gradients if r.name in applied))
+  taken = limit / _joint_factor(step)
+  if not own or not math.isfinite(taken) or taken / own - 1.0 < _LEAST_APART:
+    return ''
+  others = [r.name for r in step.gradients if r.name not in applied]
+  named = listed(others) if is_close(taken, math.hypot(*map(norm_of, step.gradients))) else ''
+  rest = math.sqrt(taken**2 - own**2)
+  return (
+    f'both sides scale all gradients by a global norm, to {number_text(float(f"{limit:.2g}"))}, '
+    f'but that of {("TF1", "the port")[number]} is of more, {taken:.6g}, than of the gradients '
+    f'that it applies, {own:.6g}: there is {f"that of {named}" if named else "one"} besides, of '
+    f'norm {rest:.3g}{"" if named else ", as of a variable that is not trained"}; give both sides the '
+    'same gradients to tf.clip_by_global_norm'
+  )
 
 
 def _other_rows(evidence: TrainingEvidence, clip: Clip) -> str:
