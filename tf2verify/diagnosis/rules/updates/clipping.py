@@ -169,8 +169,8 @@ def _more_in_norm(evidence: TrainingEvidence, tf1: Clip, tf2: Clip) -> str:
     f'both sides scale all gradients by a global norm, to {number_text(float(f"{limit:.2g}"))}, '
     f'but that of {("TF1", "the port")[number]} is of more, {taken:.6g}, than of the gradients '
     f'that it applies, {own:.6g}: there is {f"that of {named}" if named else "one"} besides, of '
-    f'norm {rest:.3g}{"" if named else ", as of a variable that is not trained"}; give both sides the '
-    'same gradients to tf.clip_by_global_norm'
+    f'norm {rest:.3g}{"" if named else ", as of a variable that is not trained"}; give both sides '
+    'the same gradients to tf.clip_by_global_norm'
   )
 
 
