@@ -21,6 +21,35 @@ class ReplacedTest(parameterized.TestCase):
     self.assertStartsWith(edit_texts._replaced(tf1, tf2), text)
 
 
+class ExchangedTest(absltest.TestCase):
+  def _text(self, *known):
+    sources = [
+      dataclasses.replace(_record(), tf1_op=f'net/{name}', differences=(one,))
+      for name, one in zip(('mean', 'end'), known, strict=True)
+    ]
+    return edit_texts.edit_text(sources)
+
+  def test_an_activation_before_a_normalization(self):
+    extra = GraphDifference(GraphAspect.EXTRA, 'Relu', 'Relu', '', '', 'Relu')
+    end = GraphDifference(GraphAspect.TYPE, 'end', 'Relu', '', 'Relu', 'AddV2', 'Relu', 'AddV2')
+    self.assertEqual(
+      self._text(extra, end),
+      'the port computes Relu before net/mean, and tf1 after it, at net/end, where the port has '
+      'AddV2: exchange the two in the port',
+    )
+    self.assertIn('the port computes Relu after net/end, and tf1 before', self._text(end, extra))
+
+  def test_a_normalization_before_an_activation(self):
+    lacks = GraphDifference(GraphAspect.MISSING, 'Relu', 'Relu', '', 'Relu', '')
+    end = GraphDifference(GraphAspect.TYPE, 'end', 'AddV2', '', 'AddV2', 'Relu', 'AddV2', 'Relu')
+    self.assertStartsWith(self._text(lacks, end), 'tf1 computes Relu before net/mean, and the port')
+
+  def test_something_else(self):
+    extra = GraphDifference(GraphAspect.EXTRA, 'Tanh', 'Tanh', '', '', 'Tanh')
+    end = GraphDifference(GraphAspect.TYPE, 'end', 'Relu', '', 'Relu', 'AddV2', 'Relu', 'AddV2')
+    self.assertNotIn('exchange', self._text(extra, end))
+
+
 class ValuesTest(absltest.TestCase):
   """What becomes of the values is said where a list of operations would say less."""
 

@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
+from tf2verify.diagnosis.edits.exchanged_texts import exchanged_text
 from tf2verify.diagnosis.patterns.operations.op_text import SHAPING, only_shapes
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
@@ -41,6 +42,9 @@ def edit_text(sources: Sequence[Source]) -> str:
   for source in _without_needless(sources):
     groups.setdefault(_kind_of(source), []).append(source)
   said = []
+  moved = exchanged_text(list(groups.values()))
+  if moved:
+    return moved
   for alike in groups.values():
     ends = {rounds.without(source.tf1_op) for source in alike}
     more = f'; the same at {len(ends) - 1} more' if len(ends) > 1 else ''
