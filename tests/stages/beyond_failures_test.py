@@ -470,6 +470,18 @@ class RightUpdatesTest(parameterized.TestCase):
     # A penalty has no gradient by the outputs.
     self.assertIs(known['loss'], Status.FAILED, verdict.to_text())
 
+  def test_a_constant_where_no_side_adds_anything(self):
+    class Case(_Trained):
+      activation = staticmethod(tf.nn.relu)
+
+      def tf2_loss(self, outputs, labels):
+        return super().tf2_loss(outputs, labels) + 0.5
+
+    verdict = tf2verify.verify(Case, stages=_STAGES)
+    known = {one.stage: one.status for one in verdict.stages}
+    self.assertIs(known['zero_randomness'], Status.FAILED, verdict.to_text())
+    self.assertIs(known['loss'], Status.FAILED, verdict.to_text())
+
   def test_a_part_that_the_port_adds_in_its_call(self):
     class Case(_Trained):
       activation = staticmethod(tf.nn.relu)

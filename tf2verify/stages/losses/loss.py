@@ -112,14 +112,14 @@ class Loss(Stage):
 def _may_have_moved(case: CaseUnderTest, findings: Findings, model: loss_in_model.InModel) -> bool:
   """Returns whether the port may add what its loss lacks within its call, as by add_loss.
 
-  A penalty on variables changes no gradient by the outputs. Any other part is one only if the port
-  adds something, and tf1 nothing.
+  A penalty on variables changes no gradient by the outputs, and one side adds it elsewhere. Any
+  other part is one only if the port adds something, and tf1 nothing.
   """
   totals = [model.tf1.regularization_total, model.tf2.regularization_total]
   added = [total is not None and bool(np.any(total)) for total in totals]
   quantities = {known.quantity for known in findings.differences}
   if LOSS in quantities and GRADIENT not in quantities:
-    return True
+    return any(added)
   may_be_moved = not quantities.isdisjoint((LOSS, GRADIENT)) and added[1] and not added[0]
   return may_be_moved and not _are_of_variables(case, model.runs[1])
 
