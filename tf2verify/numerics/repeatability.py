@@ -107,7 +107,16 @@ def variation_of(key: TensorKey, first: _Array | None, second: _Array | None) ->
     first.size,
     absolute,
     relative,
+    greatest=greatest_of(first),
   )
+
+
+def greatest_of(array: _Array) -> float:
+  """Returns the greatest |element| that is finite; 0 where nothing is floating."""
+  if array.dtype.kind not in 'fc' or not array.size:
+    return 0.0
+  sizes = np.abs(array)
+  return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
 
 
 def first_variation(first: Sequence[RunOp], second: Sequence[RunOp]) -> FirstVariation | None:

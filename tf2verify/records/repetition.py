@@ -7,6 +7,9 @@ import numpy as np
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.tensor_key import TensorKey
 
+# Of the greatest element, in float32: a sum of many terms has some more than one unit.
+_OF_ROUNDING = 1e-5
+
 
 @dataclasses.dataclass(frozen=True)
 class Variation:
@@ -19,9 +22,15 @@ class Variation:
   greatest_absolute: float = 0.0
   greatest_relative: float = 0.0  # of the elements, by the first run; likewise
   other: str = ''  # what differs instead of values: shape, dtype or presence; '' for values
+  greatest: float = 0.0  # the greatest |element| of the first run
 
   def __str__(self) -> str:
     return str(self.key)
+
+  @property
+  def is_rounding(self) -> bool:
+    """Whether it is so small beside the tensor as sums are rounded in another order."""
+    return not self.other and self.greatest_absolute <= _OF_ROUNDING * self.greatest
 
   @property
   def share(self) -> str:

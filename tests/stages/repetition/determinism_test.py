@@ -1,5 +1,8 @@
 import abc
+import contextlib
+import dataclasses
 import time
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -8,6 +11,9 @@ from absl.testing import absltest
 import tf2verify
 from tests.stages import tiny_models
 from tests.stages.tiny_models import bias, kernel
+from tf2verify.records.repetition import FirstVariation, Variation
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.stages.repetition.repetition import Repeater
 
 v1 = tf.compat.v1
 Status = tf2verify.Status
@@ -164,6 +170,41 @@ class ReferenceVariesTest(StageTestCase):
       Case, Status.INCONCLUSIVE, 'note: the port varies, too; the first to vary: '
     )
     self.assertEqual({row[0] for row in found.tables[0].rows}, {'tf1', 'tf2'})
+
+
+class RoundingTest(StageTestCase):
+  """A sum of several gradients that takes them in the order in which they are there."""
+
+  def _found(self, amount, port=False, first=None):
+    key = TensorKey('gradient', 'kernel', 'training, constant')
+    varying = (Variation(key, 3, 12, amount, 1e-3, greatest=2.0),)
+
+    def varies(side):
+      def repetitions(repeater):
+        return dataclasses.replace(side(repeater), varying=varying, first=first)
+
+      return repetitions
+
+    with contextlib.ExitStack() as patched:
+      for name in ('tf1', 'tf2') if port else ('tf1',):
+        made = varies(getattr(Repeater, name))
+        patched.enter_context(mock.patch.object(Repeater, name, made))
+      return self.climb(type('Case', (Affine,), {}))
+
+  def test_is_a_blind_spot(self):
+    for port in (False, True):
+      found = self._found(1e-6, port)
+      self.assertIs(found.status, Status.PASSED, found.to_text())
+      (said,) = (one for one in found.blind_spots if 'repeats itself up to rounding only' in one)
+      self.assertIn('by up to 1e-06 (relative 0.001), where the greatest element is 2', said)
+      self.assertEqual('of the port 1 tensor varies so, too' in said, port)
+
+  def test_more_than_rounding(self):
+    self.assertIs(self._found(1e-4).status, Status.INCONCLUSIVE)
+
+  def test_an_operation_that_varies_by_itself(self):
+    first = FirstVariation('PyFunc', 'f', None, '', None)
+    self.assertIs(self._found(1e-6, first=first).status, Status.INCONCLUSIVE)
 
 
 class RepeatableTest(StageTestCase):

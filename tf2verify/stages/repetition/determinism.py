@@ -49,7 +49,9 @@ class Determinism(Stage):
     tf2_varies = [*tf2.varying, *across.tf2]
     inconclusive = ''
     differences: tuple[Difference, ...] = ()
-    if tf1_varies:
+    if tf1_varies and tf1.first is None and all(v.is_rounding for v in (*tf1_varies, *tf2_varies)):
+      blind_spots.append(_rounds(tf1_varies, tf2_varies))
+    elif tf1_varies:
       inconclusive = _reference_varies(tf1_varies)
       notes.insert(0, _cause('the first to vary on the tf1 side', tf1, across.cause))
       if tf2_varies:
@@ -65,7 +67,7 @@ class Determinism(Stage):
       differences,
       (*blind_spots, *notes),
       inconclusive,
-      tables=_tables(tf1_varies, tf2_varies) if tf1_varies else (),
+      tables=_tables(tf1_varies, tf2_varies) if inconclusive else (),
       blind_spots=tuple(blind_spots),
     )
 
@@ -76,6 +78,18 @@ def _reference_varies(varying: Sequence[Variation]) -> str:
     f'the TF1 side is not deterministic, which is not the fault of the port: {_count(varying)}, '
     'most '
     f'{worst}: {_size(worst)}; no port can be closer to it than that'
+  )
+
+
+def _rounds(tf1: Sequence[Variation], tf2: Sequence[Variation]) -> str:
+  """Returns that the reference, and maybe the port, repeats itself up to rounding only."""
+  worst = max(tf1, key=_amount)
+  port = f'; of the port {_count(tf2)} so, too' if tf2 else ''
+  return (
+    'the TF1 side repeats itself up to rounding only, which is not the fault of the port: '
+    f'{_count(tf1)}, most {worst}: {_size(worst)}, where the greatest element is '
+    f'{worst.greatest:.3g}; no operation does so when each is looked at: a sum of several tensors '
+    f'(AddN) may take them in another order each time{port}'
   )
 
 
