@@ -209,6 +209,30 @@ class ValueTest(LadderTestCase):
     self.assertNotIn('zeros in', verdict_of(Right).to_text())
     self.assert_passes(Right, STAGE)
 
+  def test_an_empty_mask(self):
+    class Case(Squared):
+      def make_labels(self):
+        return np.array([[0.5, 0.0, 1.0], [1.0, 0.2, 0.0], [0.1, 2.0, 0.3], [0, 0, 1]], np.float32)
+
+      def errors(self, outputs, labels):
+        mask = tf.cast(labels != 0.0, tf.float32)
+        mask /= tf.reduce_mean(mask)
+        return mask * tf.abs(outputs - labels)
+
+      def tf1_loss(self, outputs, labels):
+        errors = self.errors(outputs, labels)
+        return tf.reduce_mean(tf.where(v1.is_nan(errors), tf.zeros_like(errors), errors))
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(self.errors(outputs, labels))
+
+    found = verdict_of(Case)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    (said,) = (one for one in found.blind_spots if 'zeros for all labels' in one)
+    self.assertIn('(tf1 0, tf2 nan)', said)
+    right = verdict_of(type('Right', (Case,), {'tf2_loss': Case.tf1_loss}))
+    self.assertNotIn('zeros for all labels', right.to_text())
+
   def test_logarithm_of_a_softmax_where_no_label_fits(self):
     class Case(Sequences):
       def make_labels(self):  # of all steps but the last

@@ -35,6 +35,11 @@ _SMALL = (
   'by a sum of labels, the other one adds another number to it (an epsilon), or keeps it above '
   'another bound; make the port the same as tf1, or ignore this if labels are never as small'
 )
+_EMPTY = (
+  'the losses agree on labels as those of make_labels, and differ with {}: as a mask, or as '
+  'weights, these are empty, and one side guards against that (divide_no_nan, a bound, a where); '
+  'make the port the same as tf1, or ignore this if labels never are'
+)
 # Of weights; the first shows an epsilon best.
 _FACTORS = (1e-3, 1e-6, 1e-9)
 # By how much a loss changes that is divided by the sum of its weights, if these are halved.
@@ -105,6 +110,14 @@ def with_zeros(model: LossExample) -> Iterator[LossExample]:
       yield LossExample(name, model.outputs, {**model.labels, path: zeros})
 
 
+def empty(model: LossExample) -> Iterator[LossExample]:
+  """Yields the model's outputs with zeros, or False, for all of one label: an empty mask."""
+  for path, label in list(model.labels.items())[:_MOST]:
+    if label.dtype.kind in 'fbiu' and label.any():
+      name = f'zeros for all of labels{path}' if path else 'zeros for all labels'
+      yield LossExample(name, model.outputs, {**model.labels, path: np.zeros_like(label)})
+
+
 def small(model: LossExample, run: Callable[[LossExample], object]) -> Iterator[LossExample]:
   """Yields the model's outputs with small labels, of those by whose sum both losses are divided.
 
@@ -150,6 +163,7 @@ def blind_spots(model: LossExample, compared: Compared) -> list[str]:
   kinds = (
     (rearranged(model), _RELATED),
     (with_zeros(model), _ZEROS),
+    (empty(model), _EMPTY),
     (small(model, compared.run), _SMALL),
   )
   for examples, text in kinds:
