@@ -215,7 +215,7 @@ class ValueTest(LadderTestCase):
         return np.array([[0.5, 0.0, 1.0], [1.0, 0.2, 0.0], [0.1, 2.0, 0.3], [0, 0, 1]], np.float32)
 
       def errors(self, outputs, labels):
-        mask = tf.cast(labels != 0.0, tf.float32)
+        mask = tf.cast(tf.not_equal(labels, 0.0), tf.float32)
         mask /= tf.reduce_mean(mask)
         return mask * tf.abs(outputs - labels)
 
