@@ -30,7 +30,8 @@ class Variation:
   @property
   def is_rounding(self) -> bool:
     """Whether it is so small beside the tensor as sums are rounded in another order."""
-    return not self.other and self.greatest_absolute <= _OF_ROUNDING * self.greatest
+    is_small = self.greatest_absolute <= _OF_ROUNDING * self.greatest
+    return not self.other and self.greatest > 0.0 and is_small
 
   @property
   def share(self) -> str:

@@ -175,7 +175,7 @@ class ReferenceVariesTest(StageTestCase):
 class RoundingTest(StageTestCase):
   """A sum of several gradients that takes them in the order in which they are there."""
 
-  def _found(self, amount, port=False, first=None):
+  def _found(self, amount, port=False, first=None, case=Affine):
     key = TensorKey('gradient', 'kernel', 'training, constant')
     varying = (Variation(key, 3, 12, amount, 1e-3, greatest=2.0),)
 
@@ -189,7 +189,7 @@ class RoundingTest(StageTestCase):
       for name in ('tf1', 'tf2') if port else ('tf1',):
         made = varies(getattr(Repeater, name))
         patched.enter_context(mock.patch.object(Repeater, name, made))
-      return self.climb(type('Case', (Affine,), {}))
+      return self.climb(type('Varying', (case,), {}))
 
   def test_is_a_blind_spot(self):
     for port in (False, True):
@@ -205,6 +205,14 @@ class RoundingTest(StageTestCase):
   def test_an_operation_that_varies_by_itself(self):
     first = FirstVariation('PyFunc', 'f', None, '', None)
     self.assertIs(self._found(1e-6, first=first).status, Status.INCONCLUSIVE)
+
+  def test_a_port_that_varies_by_an_operation_of_its_own(self):
+    class Case(Affine):
+      def port(self, inputs, training):
+        net = super().port(inputs, training)
+        return net + tf.stop_gradient(tf.numpy_function(jitter, [tf.zeros([3])], tf.float32))
+
+    self.assertIs(self._found(1e-7, case=Case).status, Status.INCONCLUSIVE)
 
 
 class RepeatableTest(StageTestCase):

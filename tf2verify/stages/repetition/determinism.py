@@ -49,7 +49,9 @@ class Determinism(Stage):
     tf2_varies = [*tf2.varying, *across.tf2]
     inconclusive = ''
     differences: tuple[Difference, ...] = ()
-    if tf1_varies and tf1.first is None and all(v.is_rounding for v in (*tf1_varies, *tf2_varies)):
+    varying = *tf1_varies, *tf2_varies
+    is_known = tf1.first is not None or tf2.first is not None
+    if tf1_varies and not is_known and all(known.is_rounding for known in varying):
       blind_spots.append(_rounds(tf1_varies, tf2_varies))
     elif tf1_varies:
       inconclusive = _reference_varies(tf1_varies)

@@ -345,6 +345,30 @@ class OtherGradientsTest(parameterized.TestCase):
     self.assertLen(said, int(factor != 1.0), found)
     self.assertTrue(all('before a clipping' in one for one in said), said)
 
+  def test_an_epsilon_behind_a_clipping_that_every_step_reaches(self):
+    """Of gradients a thousandth as large it is reached, too, and not once they are small."""
+
+    def make_tf1_train_op(self, loss):
+      optimizer = v1.train.RMSPropOptimizer(0.01, decay=0.95, momentum=0.5, epsilon=1e-6)
+      pairs = optimizer.compute_gradients(loss)
+      clipped, _ = tf.clip_by_global_norm([g for g, _ in pairs], 1e-3)
+      return optimizer.apply_gradients(zip(clipped, [v for _, v in pairs], strict=True))
+
+    def tf2_train_step(self, layer, inputs, labels, optimizer):
+      with tf.GradientTape() as tape:
+        loss = self.tf2_loss(layer(inputs), labels)
+      gradients = tape.gradient(loss, layer.trainable_variables)
+      gradients, _ = tf.clip_by_global_norm(gradients, 1e-3)
+      optimizer.apply_gradients(zip(gradients, layer.trainable_variables, strict=True))
+      return loss
+
+    hooks = {'make_tf1_train_op': make_tf1_train_op, 'tf2_train_step': tf2_train_step}
+    hooks['make_tf1_optimizer'] = tf2verify.EquivalenceCase.make_tf1_optimizer
+    for make, count in ((Rms, 0), (Outside, 1)):
+      found = self._found(make, **hooks)
+      said = [one for one in found if 'would not at gradients that are 0.001' in one]
+      self.assertLen(said, count, found)
+
   def test_right_port_of_gradient_descent(self):
     def make(self):
       return v1.train.MomentumOptimizer(0.01, 0.9)

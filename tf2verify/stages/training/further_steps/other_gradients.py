@@ -66,10 +66,13 @@ def other_gradients(step: RelatedStep, as_differentiated: bool = False) -> list[
       tries = is_known and not as_differentiated
       found = []
       with contextlib.suppress(_NotJudged):
-        found = list(_told(step, tf1, tf2, _FACTORS)) if tries else []
+        # Gradients become small in the end; whether they can be large, a clipping decides.
+        if small := list(_told(step, tf1, tf2, _FACTORS[:1])) if tries else []:
+          return small
+        found = list(_told(step, tf1, tf2, _FACTORS[1:])) if tries else []
       tf1.target = tf2.target = gradient_target
-      if found:
-        return found if _also_before(step, tf1, tf2) else []
+      if found and _also_before(step, tf1, tf2):
+        return found
       with contextlib.suppress(_NotJudged):
         return list(_told(step, tf1, tf2, _FACTORS[:1] if is_known else _FACTORS))
       return []
@@ -82,12 +85,12 @@ def other_gradients(step: RelatedStep, as_differentiated: bool = False) -> list[
 
 
 def _also_before(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> bool:
-  """Returns whether updates differ at other gradients as differentiated too, as far as is known.
+  """Returns whether updates differ at large gradients as differentiated too, as far as is known.
 
   A clipping may stand in the update of one side, and before that of the other.
   """
   try:
-    return any(True for _ in _told(step, tf1, tf2, _FACTORS))
+    return any(True for _ in _told(step, tf1, tf2, _FACTORS[1:]))
   except (NotApplicable, NotTraceable, WrittenOtherwise, _NotGiven, _NotJudged):
     return True
 

@@ -100,10 +100,14 @@ def agree_at_large(before: Steps, take: Callable[[], Steps]) -> bool:
     after = take()
   except (NotApplicable, UserCodeError):
     return False
+  if not all(map(_is_finite, _updates(after).values())):
+    return False
   if updates_apart(before, after, lambda pair: pair, _APART_AT_LARGE):
     return False
-  earlier, now = (steps.slots(len(steps.tf1.steps)).pairs for steps in (before, after))
-  if not {(p.role, p.variable) for p in earlier} <= {(p.role, p.variable) for p in now}:
+  slots, now = before.slots(len(before.tf1.steps)), after.slots(len(after.tf1.steps)).pairs
+  if any(slot.variable for slot in slots.tf1_only):
+    return False  # what is not compared may be what tells
+  if not {(p.role, p.variable) for p in slots.pairs} <= {(p.role, p.variable) for p in now}:
     return False
   arrays = [(np.asarray(pair.tf1), np.asarray(pair.tf2)) for pair in now]
   return all(
@@ -112,3 +116,7 @@ def agree_at_large(before: Steps, take: Callable[[], Steps]) -> bool:
     <= _APART_AT_LARGE * np.max(np.abs(one), initial=0.0)
     for one, other in arrays
   )
+
+
+def _is_finite(pair: QuantityPair) -> bool:
+  return all(value is not None and bool(np.isfinite(value).all()) for value in (pair.tf1, pair.tf2))
