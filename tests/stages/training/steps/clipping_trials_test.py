@@ -17,6 +17,7 @@ keras = tf.keras.optimizers
 STAGE = 'training_steps'
 # The gradients of these models are of norm 1.7.
 LIMIT = 50.0
+FAR = 5000.0  # beside which they are nothing
 
 
 class Clipped(Trained, abc.ABC):
@@ -128,6 +129,52 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
       self.assertEqual(blind, 0)
     else:
       self.assert_first_failure(Case, STAGE, 'clips each element at 50', 'clipping differs')
+
+  def test_slots_that_are_not_compared_tell_nothing_of_a_lost_clipping(self):
+    """An update of Adam is the same at larger gradients; what would tell lies in other shapes."""
+
+    class Flat(k3.optimizers.Optimizer):
+      def build(self, variables):
+        if not self.built:
+          super().build(variables)
+          sizes = [int(np.prod(variable.shape)) for variable in variables]
+          self.kept = [self.add_variable((2 * n,), 'zeros', name=f'k{n}') for n in sizes]
+
+      def update_step(self, gradient, variable, learning_rate):
+        kept = self.kept[self._get_variable_index(variable)]
+        flat = tf.reshape(gradient, [-1])
+        first, second = tf.split(tf.convert_to_tensor(kept), 2)
+        first, second = 0.9 * first + 0.1 * flat, 0.999 * second + 0.001 * flat**2
+        kept.assign(tf.concat([first, second], 0))
+        count = tf.cast(self.iterations + 1, tf.float32)
+        rate = learning_rate * tf.sqrt(1.0 - 0.999**count) / (1.0 - 0.9**count)
+        step = rate * first / (tf.sqrt(second) + 1e-8)
+        variable.assign_sub(tf.reshape(step, variable.shape))
+
+    class Case(tf2verify.EquivalenceCase):
+      def build_tf1_graph(self, inputs, training):
+        return v1.layers.dense(inputs, 2)
+
+      def make_tf2_layer(self):
+        return k3.Sequential([k3.layers.Dense(2)])
+
+      def make_inputs(self):
+        return tf2verify.normal_inputs((5, 4))
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs - 1.0))
+
+      tf2_loss = tf1_loss
+
+      def make_tf1_train_op(self, loss):
+        optimizer = v1.train.AdamOptimizer(RATE)
+        pairs = optimizer.compute_gradients(loss)
+        return optimizer.apply_gradients([(tf.clip_by_value(g, -FAR, FAR), v) for g, v in pairs])
+
+      def make_tf2_optimizer(self):
+        return Flat(RATE)
+
+    self.assert_first_failure(Case, STAGE, 'clips each element at 5000', 'clipping differs')
 
   def test_clipping_in_the_port_alone(self):
     case = with_optimizer(lambda: keras.SGD(RATE, clipvalue=LIMIT), Trained)
